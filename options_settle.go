@@ -190,7 +190,7 @@ func (o *Options) fill() error {
 // isolationLevel refuses a word that is no rung.
 func isolationLevel(text string) (string, error) {
 	return text, oneOf("isolation", text, "", kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock,
-		kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationStrongest)
+		kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationGVisor, kernel.IsolationStrongest)
 }
 
 // resolved is Options without open questions.

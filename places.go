@@ -66,6 +66,7 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 	}
 	if i, ok := b.(kernel.Isolator); ok {
 		place.Rung, place.About = i.Isolation()
+		place.Inside = place.Rung == kernel.IsolationGVisor
 	}
 	return place, nil
 }

@@ -29,6 +29,10 @@ const (
 	AttemptAllowed AttemptState = "allowed"
 )
 
+// OwnKernel is the Why of an attempt that did not fail on the rung gvisor, where there is
+// nothing to be had by it.
+const OwnKernel = "it is done to the kernel of the sandbox, which is its own, and reaches nothing else"
+
 // WorkspaceAttempt is one attempt.
 type WorkspaceAttempt struct {
 	// Attempt says what was tried: "write a file outside".

@@ -85,8 +85,8 @@ type WorkspaceUsage struct {
 // Isolation says what sessions and processes are kept from. The zero value: that of the
 // server.
 type Isolation struct {
-	// Level is a rung: off, privileges, landlock, seccomp, user, bubblewrap, strongest. "":
-	// that of the server.
+	// Level is a rung: off, privileges, landlock, seccomp, user, bubblewrap, gvisor,
+	// strongest. "": that of the server.
 	Level string `json:"level,omitempty"`
 	// Write and Read name folders that may be changed, and read, besides the workspace's
 	// own and the system's.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/opportunity"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
 // Bounds of the cells of Doctor.
@@ -162,6 +163,9 @@ func (x *examination) isolation() {
 		x.find(checkIsolation, FindingFailed, "", "the rung %s cannot be used: %v", tried.Level, err)
 	default:
 		x.found = append(x.found, escapeFinding(tried.Level, escapes))
+		if why := LacksRung(sandbox.GVisor.String()); why != nil {
+			x.ok(checkIsolation, "the rung %s, a kernel of its own for each workspace, is not here: %v", sandbox.GVisor, why)
+		}
 	}
 	x.left(checkIsolation, tried)
 }
@@ -170,7 +174,7 @@ func (x *examination) isolation() {
 func escapeFinding(level string, escapes []Escape) Finding {
 	promised, out, open := 0, []string{}, []string{}
 	for _, e := range escapes {
-		if !e.Prevented && !e.Promised {
+		if !e.Prevented && !e.Promised && !e.Own {
 			open = append(open, e.Attempt)
 		}
 		if e.Promised {

@@ -24,6 +24,9 @@ type Escape struct {
 	Promised  bool `json:"promised"`
 	// Detail is what the code saw: an exception, or what it got.
 	Detail string `json:"detail"`
+	// Own says that what was done was done to a kernel that is the sandbox's alone, on the
+	// rung gvisor: it reaches nothing else, and is neither promised to fail nor an escape.
+	Own bool `json:"own,omitempty"`
 }
 
 // Escaped is what came of the code of [TryToEscape].
@@ -76,20 +79,21 @@ func TryToEscape(ctx context.Context, dir string, run func(ctx context.Context, 
 		return nil, fmt.Errorf("try to escape: read what the code tells: %w", err)
 	}
 	for i := range got {
-		got[i].Promised = promised(ran.Level, got[i].Attempt, ran.Network)
+		got[i].Promised, got[i].Own = promised(ran.Level, got[i].Attempt, ran.Network)
 	}
 	return got, nil
 }
 
-// promised says whether a rung prevents an attempt.
-func promised(level, attempt string, network bool) bool {
+// promised says whether a rung prevents an attempt, and whether it leads to a kernel of its
+// own there.
+func promised(level, attempt string, network bool) (prevented, own bool) {
 	rung, known := sandbox.Named(level)
 	for _, w := range Walls() {
 		if w.Attempt == attempt {
-			return known && w.holds(rung, network)
+			return known && w.holds(rung, network), w.Own && rung == sandbox.GVisor
 		}
 	}
-	return false
+	return false, false
 }
 
 // aims makes what the attempts are on, in a folder, and returns how they find it.

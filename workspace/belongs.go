@@ -34,6 +34,7 @@ func (w *Workspace) limited() bool { return w.o.Total.watched() || w.o.Quota > 0
 // belong to it, and bounds it as the workspace is bounded.
 func (w *Workspace) Began(i kernel.Info, stop func(messages.ResourceLimitExceeded)) {
 	if i.PID <= 0 {
+		w.beganInside(stop)
 		return
 	}
 	// One of another user may not be marked: it stands below an owner of the workspace,
@@ -59,6 +60,22 @@ func (w *Workspace) Began(i kernel.Info, stop func(messages.ResourceLimitExceede
 		w.kernels[i.PID] = root{id: id, part: part, stop: stop}
 		w.mu.Unlock()
 	}
+}
+
+// mostInside is how many kernels without numbers are remembered: the newest.
+const mostInside = 1024
+
+// beganInside remembers how a kernel is stopped that this system does not see.
+func (w *Workspace) beganInside(stop func(messages.ResourceLimitExceeded)) {
+	if !w.place.Inside || !w.limited() {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.inside) == mostInside {
+		w.inside = slices.Delete(w.inside, 0, 1)
+	}
+	w.inside = append(w.inside, stop)
 }
 
 // newPart returns what the next kernel or process, and all that it starts, is known by

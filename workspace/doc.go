@@ -17,7 +17,8 @@
 //     left their groups and sessions, and has no parent left: it has the mark of the
 //     workspace ([process.Marked]). When the host is killed, the owner of its processes
 //     ends all of that ([process.Owner]). Behind walls, from landlock on, the workspace has
-//     an owner of its own, which nothing leaves that cannot signal it, too.
+//     an owner of its own, which nothing leaves that cannot signal it, too. On the rung gvisor
+//     its sandboxes end, and with them all that is in them.
 //   - Nothing begins in a workspace that has ended: it is refused with an *[EndedError]
 //     that says why and when it ended. No call slips in between.
 //   - It ends when it is asked to, at its end time, when it was idle for as long as it

@@ -48,9 +48,14 @@ func (g *groups) close() error {
 
 // new makes the group of a workspace that has such limits, and says what keeps to them.
 // nil: it has none. The error is an *OptionsError for what can be kept to by nothing here.
-func (g *groups) new(ctx context.Context, t Total) (*cgroup.Group, string, error) {
-	if !t.watched() {
+func (g *groups) new(ctx context.Context, t Total, inside bool) (*cgroup.Group, string, error) {
+	switch {
+	case !t.watched():
 		return nil, "", nil
+	case inside && (t.Processes > 0 || t.Processors > 0):
+		return nil, "", &OptionsError{"total", "limits of processes and processors for a workspace as a whole are not kept to where it has a kernel of its own (isolation gvisor), whose processes this system does not see; leave them out"}
+	case inside:
+		return nil, keptByLooks + ", which are those that its sandboxes run in", nil
 	}
 	tree, err := g.open(ctx)
 	if err == nil && tree.Lacking() != "" {

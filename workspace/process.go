@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/messages"
@@ -138,7 +139,7 @@ func (w *Workspace) Start(ctx context.Context, o ProcessOptions) (*Process, erro
 	r := run{p: p, w: w, left: left, up: make(chan error, 1), gone: make(chan struct{}), after: o.Timeout, o: procs.Options{
 		Args: o.Args, Dir: filepath.Clean(dir), Input: o.Input, Terminal: o.Terminal, Keep: o.Keep, Env: w.environment(o),
 		Owner: w.owner(), Mark: w.mark, Part: p.part, Output: w.o.Total.Output, FileSize: uint64(max(w.o.Quota, 0)),
-		Memory: uint64(max(w.o.Limits.Memory, 0)), Files: uint64(max(w.o.Limits.Files, 0)), Wall: w.wall(filepath.Clean(dir)),
+		Memory: uint64(max(w.o.Limits.Memory, 0)), Files: uint64(max(w.o.Limits.Files, 0)), Wall: w.wall(),
 	}}
 	if l := w.o.Limits.Runtime; l > 0 && (r.after == 0 || l < r.after) {
 		r.after = l
@@ -165,12 +166,12 @@ func (w *Workspace) Start(ctx context.Context, o ProcessOptions) (*Process, erro
 }
 
 // wall puts a process behind the walls of the workspace; nil: there are none.
-func (w *Workspace) wall(dir string) func(string, []string) (procs.Behind, error) {
+func (w *Workspace) wall() func(procs.Program) (procs.Behind, error) {
 	if w.place.Wall == nil {
 		return nil
 	}
-	return func(program string, args []string) (procs.Behind, error) {
-		c, err := w.place.Wall.Confine(program, args, dir)
+	return func(p procs.Program) (procs.Behind, error) {
+		c, err := w.place.Wall.Confine(kernel.Program(p))
 		return procs.Behind(c), err
 	}
 }

@@ -58,6 +58,9 @@ type Place struct {
 	Owner *process.Owner
 	// Mark is what its processes are known by. 0: one is made.
 	Mark process.Mark
+	// Inside says that its kernels run in a kernel of their own, so that this system sees what
+	// they run in and none of their processes.
+	Inside bool
 }
 
 // Set is the workspaces of a host. Make it with New, put its Spec into the tree, and
@@ -141,7 +144,7 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	if err != nil {
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}
-	group, kept, err := s.groups.new(ctx, o.Total)
+	group, kept, err := s.groups.new(ctx, o.Total, place.Inside)
 	if err != nil {
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}

@@ -16,6 +16,8 @@ import (
 // are kept to by the system. Elsewhere on Linux the workspace is looked at ten times a
 // second, and less often when a look takes long; until the next one it may have more.
 // On other systems Output alone is kept to, and the others are refused. [Info.Kept] says which.
+// On the rung gvisor, Memory is what its sandboxes take, and the biggest of those is ended, with all
+// sessions of the workspace where it is theirs; Processes and Processors are refused.
 type Total struct {
 	// Memory is in bytes, without files that were read. When there is more, the process that has most is ended, again
 	// and again; by a control group, all of the workspace is.

@@ -81,7 +81,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	w, begin := a.w, time.Now()
 	var t those
 	t.kernels, t.running = w.roots()
-	members, err := process.Tally(w.mark, t.pids())
+	members, err := process.Tally(w.mark, append(t.pids(), w.runIn()...))
 	if err != nil {
 		return l // this system cannot tell, and such limits were refused
 	}
@@ -110,6 +110,17 @@ func (a *watch) look(ctx context.Context) (l looked) {
 		a.quota(ctx, t.kernels, t.running)
 	}
 	return l
+}
+
+// runIn is the process that kernels without numbers run in.
+func (w *Workspace) runIn() []int {
+	if !w.place.Inside || w.place.Brood == nil {
+		return nil
+	}
+	if from, _ := w.place.Brood.Brood(); from.PID > 0 {
+		return []int{from.PID}
+	}
+	return nil
 }
 
 // memory ends the biggest process, until what remains is not too much.
@@ -141,7 +152,8 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 
 // end ends one process, and says why to what it descends from.
 func (a *watch) end(ctx context.Context, root int, m process.Member, running map[int]*Process, met messages.ResourceLimitExceeded) {
-	a.w.met(&ending{root: root, met: met, pids: []int{m.PID}})
+	// With what kernels without numbers run in, all of them end.
+	a.w.met(&ending{root: root, met: met, pids: []int{m.PID}, all: a.w.place.Inside && root <= 0})
 	if p := running[m.PID]; p != nil {
 		_ = p.Stop(ctx, met.Error(), -1) // its own actor ends what this could not
 		return
@@ -221,6 +233,12 @@ func (a *watch) quota(ctx context.Context, kernels map[int]root, running map[int
 	w.met(&ending{met: met})
 	for _, k := range kernels {
 		k.stop(met)
+	}
+	w.mu.Lock()
+	inside := slices.Clone(w.inside)
+	w.mu.Unlock()
+	for _, stop := range inside {
+		stop(met)
 	}
 	for _, p := range running {
 		_ = p.Stop(ctx, met.Error(), -1) // as in end

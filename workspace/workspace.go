@@ -42,27 +42,28 @@ type Workspace struct {
 	parting sync.Mutex
 
 	mu            sync.Mutex
-	ended         *EndedError            // guarded by mu and, for writing, gate
-	guessed       bool                   // of ended: another reason takes its place; guarded by mu
-	labels        map[string]string      // guarded by mu
-	endAt         time.Time              // guarded by mu
-	idleEnd       time.Duration          // guarded by mu
-	pinned        bool                   // guarded by mu
-	uses          int                    // what goes on in it; guarded by mu
-	turn          uint64                 // how often that became more than nothing; guarded by mu
-	last          time.Time              // when it was used last; guarded by mu
-	self          supervisor.Ref         // its supervisor; guarded by mu
-	files         *files.Folder          // nil until the folder is there; guarded by mu
-	sessionsEnded supervisor.Reply[bool] // the gateway's word, once it was asked; guarded by mu
-	asked         bool                   // the gateway was; guarded by mu
-	procs         []*Process             // those that run, and those that are remembered; guarded by mu
-	procNext      uint64                 // the number of the last one; guarded by mu
-	procRun       int                    // how many run; guarded by mu
-	partNext      process.Part           // the last one that was given out; guarded by mu
-	kernels       map[int]root           // by pid, where the workspace is looked at; guarded by mu
-	endings       []*ending              // for limits, the newest last; guarded by mu
-	used          Usage                  // guarded by mu
-	groupSaw      cgroup.Usage           // what its group was seen to have met; guarded by mu
+	ended         *EndedError                            // guarded by mu and, for writing, gate
+	guessed       bool                                   // of ended: another reason takes its place; guarded by mu
+	labels        map[string]string                      // guarded by mu
+	endAt         time.Time                              // guarded by mu
+	idleEnd       time.Duration                          // guarded by mu
+	pinned        bool                                   // guarded by mu
+	uses          int                                    // what goes on in it; guarded by mu
+	turn          uint64                                 // how often that became more than nothing; guarded by mu
+	last          time.Time                              // when it was used last; guarded by mu
+	self          supervisor.Ref                         // its supervisor; guarded by mu
+	files         *files.Folder                          // nil until the folder is there; guarded by mu
+	sessionsEnded supervisor.Reply[bool]                 // the gateway's word, once it was asked; guarded by mu
+	asked         bool                                   // the gateway was; guarded by mu
+	procs         []*Process                             // those that run, and those that are remembered; guarded by mu
+	procNext      uint64                                 // the number of the last one; guarded by mu
+	procRun       int                                    // how many run; guarded by mu
+	partNext      process.Part                           // the last one that was given out; guarded by mu
+	kernels       map[int]root                           // by pid, where the workspace is looked at; guarded by mu
+	inside        []func(messages.ResourceLimitExceeded) // how kernels without numbers are stopped; guarded by mu
+	endings       []*ending                              // for limits, the newest last; guarded by mu
+	used          Usage                                  // guarded by mu
+	groupSaw      cgroup.Usage                           // what its group was seen to have met; guarded by mu
 }
 
 // Info describes a workspace.

@@ -198,10 +198,23 @@ type Isolator interface {
 }
 
 // Confiner is implemented by an [Isolator] that can put other programs behind the walls
-// that sessions are behind: those of a workspace. dir is its working directory. The error
-// is why it cannot.
+// that sessions are behind: those of a workspace. The error is why it cannot.
 type Confiner interface {
-	Confine(program string, args []string, dir string) (Confined, error)
+	Confine(p Program) (Confined, error)
+}
+
+// Program is one that is to be put behind walls.
+type Program struct {
+	// Path is the program, absolute, Dir its working directory, and Env its environment.
+	Path string
+	Args []string
+	Dir  string
+	Env  []string
+	// Terminal says that its stdin is a terminal.
+	Terminal bool
+	// Memory, Files and FileSize are its limits: how many bytes it may map, how many files it
+	// may have open, and how long a file it may make. 0: there is none.
+	Memory, Files, FileSize uint64
 }
 
 // Confined is how to start a program behind walls.
@@ -215,6 +228,12 @@ type Confined struct {
 	Done  func()
 	// Env is set for it.
 	Env []string
+	// Sealed says that the program has its environment and its limits behind the walls: what is
+	// started in its place gets Env alone, and no limits.
+	Sealed bool
+	// Signal sends a signal to the program and all that it has started, where one to what was
+	// started in its place does not reach it. nil: it does.
+	Signal func(ctx context.Context, number int) error
 	// Thread is called on the thread that it is forked from, which is thrown away
 	// afterwards. nil: nothing is.
 	Thread func() error
@@ -335,6 +354,9 @@ const (
 	// IsolationBubblewrap adds namespaces: a file system, network and IPC of the
 	// sessions' own. It needs the program bwrap.
 	IsolationBubblewrap = "bubblewrap"
+	// IsolationGVisor gives the sessions of a host or a workspace a sandbox with a kernel of their
+	// own, and each program of a workspace another. It needs the program runsc of gVisor.
+	IsolationGVisor = "gvisor"
 	// IsolationStrongest is the highest rung that the system has.
 	IsolationStrongest = "strongest"
 )

@@ -132,7 +132,7 @@ const privateCode = "print(sum(int(l.split()[1]) for l in open('/proc/self/smaps
 
 // ladder are the rungs, the lowest first.
 var ladder = []string{
-	kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap,
+	kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationGVisor,
 }
 
 var rungs = Scenario{

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -151,7 +152,36 @@ func (c *Child) Close() {
 	c.pipes.Swap(nil).close()
 }
 
-// PID returns the process id, 0 while it is not known.
+// Inside reports whether the process runs in a kernel of its own and has no number here.
+func (c *Child) Inside() bool {
+	f, ok := c.body.(outOfSight)
+	return ok && f.inside()
+}
+
+// Server is the number of the process that a child which is inside runs in, 0 of others.
+func (c *Child) Server() int {
+	if f, ok := c.body.(outOfSight); ok && f.inside() {
+		return f.in()
+	}
+	return 0
+}
+
+// Subject is what an answer of the child takes, itself or the kernel that it is in.
+func (c *Child) Subject() opportunity.Subject {
+	if f, ok := c.body.(outOfSight); ok && f.inside() {
+		return f.subject()
+	}
+	return opportunity.Processes(c.body.identity())
+}
+
+// outOfSight is a body that may be in a kernel of its own.
+type outOfSight interface {
+	inside() bool
+	in() int
+	subject() opportunity.Subject
+}
+
+// PID returns the process id, 0 while it is not known, and of one that is inside.
 func (c *Child) PID() int { return c.body.identity().PID }
 
 // Done is closed when the process is gone.

@@ -24,6 +24,10 @@
 //     the last one has stopped reading ([Adopt]). While no host reads, the session is held
 //     back in its write. What it has read by [Child.HeldReader] is in the socket until it
 //     reads again.
+//   - On the rung gvisor of package sandbox the fork server and its sessions run in one
+//     sandbox, in which it is the first process: they end together, have no numbers here
+//     ([Child.Inside]), and are signalled by asking the server. Their descriptors go over
+//     its socket as everywhere.
 //   - No signal is sent to a pid that might belong to a stranger: the fork
 //     server signals only children that it has not reaped, and without it the
 //     start time of a process is compared first.

@@ -25,10 +25,18 @@ type forked struct {
 	end    *ending
 
 	mu sync.Mutex
-	id process.Identity // guarded by mu
+	id process.Identity // guarded by mu; has no number where the server is inside
+	// number is that by which the server knows it; guarded by mu.
+	number int
 }
 
 func (f *forked) ended() *ending { return f.end }
+
+func (f *forked) inside() bool { return f.server.inside }
+
+func (f *forked) in() int { return f.server.PID() }
+
+func (f *forked) subject() opportunity.Subject { return f.server.Subject() }
 
 func (f *forked) identity() process.Identity {
 	f.mu.Lock()
@@ -38,13 +46,38 @@ func (f *forked) identity() process.Identity {
 
 // known records the identity. The pid is the child's own while it answers.
 func (f *forked) known(pid int) {
+	if f.server.inside {
+		f.numbered(pid)
+		return
+	}
 	id, err := process.Identify(pid)
 	if err != nil {
 		id = process.Identity{PID: pid}
 	}
 	f.mu.Lock()
-	f.id = id
+	f.id, f.number = id, pid
 	f.mu.Unlock()
+}
+
+// numbered takes what the server calls it, which is no number of the host's where the
+// server is inside.
+func (f *forked) numbered(pid int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.number != 0 {
+		return
+	}
+	f.number = pid
+	if !f.server.inside && f.id.PID == 0 {
+		f.id.PID = pid
+	}
+}
+
+// named returns what the server calls it, 0 while that is not known.
+func (f *forked) named() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.number
 }
 
 func (f *forked) never(error) {} // its fork server says what became of it
@@ -64,13 +97,16 @@ func (f *forked) kill(ctx context.Context, number syscall.Signal, group bool) er
 		return nil
 	default:
 	}
-	id := f.identity()
-	if id.PID <= 1 {
+	id, named := f.identity(), f.named()
+	if named <= 1 {
 		return nil // it never said who it is: closing its descriptors is what ends it
 	}
-	_, err := f.server.order(ctx, ndjson.Request{Type: ndjson.TypeSignal, PID: id.PID, Signal: int(number), Group: group})
+	_, err := f.server.order(ctx, ndjson.Request{Type: ndjson.TypeSignal, PID: named, Signal: int(number), Group: group})
 	if !errors.Is(err, ErrServerGone) {
 		return err
+	}
+	if f.server.inside {
+		return nil // its kernel ends with its server
 	}
 	if process.Ended(id) {
 		return nil
@@ -125,11 +161,11 @@ func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func(
 }
 
 func (f *forked) drain(ctx context.Context) Output {
-	id := f.identity()
-	if id.PID == 0 {
+	named := f.named()
+	if named == 0 {
 		return Output{}
 	}
-	reply, err := f.server.ask(ctx, ndjson.Request{Type: ndjson.TypeDrain, PID: id.PID})
+	reply, err := f.server.ask(ctx, ndjson.Request{Type: ndjson.TypeDrain, PID: named})
 	if err != nil {
 		return Output{} // what is there stays where it is
 	}
@@ -170,7 +206,21 @@ func (s *Server) read(lines *ndjson.Reader) {
 	}
 	s.isEmpty()
 	s.mu.Unlock()
+	if s.inside {
+		s.endAll(orphans)
+		return
+	}
 	watch(orphans)
+}
+
+// endAll ends the kernel that the server was in, and tells the end of all sessions there: the
+// server was its first process.
+func (s *Server) endAll(orphans []*forked) {
+	_ = s.proc.Stop(context.Background(), process.StopOptions{Grace: -1}) // what survives that is stuck in the system
+	<-s.proc.Done()
+	for _, c := range orphans {
+		c.end.set(&LostError{}, Output{})
+	}
 }
 
 func (s *Server) frame(f ndjson.Frame) {
@@ -188,11 +238,7 @@ func (s *Server) frame(f ndjson.Frame) {
 		if c := s.forks[f.N]; c != nil {
 			delete(s.forks, f.N)
 			s.children[f.PID] = c
-			c.mu.Lock()
-			if c.id.PID == 0 {
-				c.id.PID = f.PID
-			}
-			c.mu.Unlock()
+			c.numbered(f.PID)
 		}
 	case ndjson.TypeFailed:
 		if c := s.forks[f.N]; c != nil {

@@ -76,11 +76,14 @@ func (o Options) withDefaults() Options {
 // confined makes the process of an interpreter one under the rules. done is called
 // when it has been started, or will not be.
 func (o Options) confined(p process.Options) (_ process.Options, done func(), err error) {
-	c, done, err := o.Rules.Wrap(sandbox.Command{Path: p.Path, Args: p.Args, Files: p.ExtraFiles})
+	c, done, err := o.Rules.Wrap(sandbox.Command{Path: p.Path, Args: p.Args, Files: p.ExtraFiles, Env: p.Env, Bounds: sandbox.Bounds{Files: p.NoFile}})
 	if err != nil {
 		return p, done, fmt.Errorf("confine the interpreter: %w", err)
 	}
 	p.Path, p.Args, p.ExtraFiles, p.Owner = c.Path, c.Args, c.Files, o.Owner
+	if o.Rules.Inside() {
+		p.Env = c.Env
+	}
 	if o.Rules.Level != sandbox.Off {
 		p.Confine, p.Confined = o.Rules.Confine, o.Rules.Name()
 	}
@@ -115,6 +118,7 @@ func has(env []string, name string) bool {
 
 // LostError is the end of a session whose exit status cannot be known.
 type LostError struct {
+	// PID is its process id, 0 where it had none on this system.
 	PID int
 	// Copy says that the session was a copy, which has no parent that would learn
 	// how it ends; else its fork server had ended before it.
@@ -123,6 +127,9 @@ type LostError struct {
 
 // Error says so.
 func (e *LostError) Error() string {
+	if e.PID == 0 {
+		return "the session's process is gone with the sandbox that it was in"
+	}
 	if e.Copy {
 		return fmt.Sprintf("process %d is gone; its exit status is not known, because it was a copy of another", e.PID)
 	}

@@ -59,7 +59,7 @@ func (s *Server) pulse(life context.Context) {
 		defer close(answered)
 		_, _ = s.ask(c, ndjson.Request{Type: ndjson.TypePing}) // that it is gone is an answer, too
 	}()
-	meter := opportunity.Begin(opportunity.Processes(s.proc.Identity()), &watch)
+	meter := opportunity.Begin(s.Subject(), &watch)
 	for {
 		err := opportunity.Wait(c, pulsePatience, meter, answered)
 		if err == nil {
@@ -69,7 +69,7 @@ func (s *Server) pulse(life context.Context) {
 			s.condemn(err)
 			break
 		}
-		meter = opportunity.Begin(opportunity.Processes(s.proc.Identity()), &watch) // it imports what it was told to
+		meter = opportunity.Begin(s.Subject(), &watch) // it imports what it was told to
 	}
 	cancel()
 	<-answered
@@ -84,7 +84,7 @@ func (s *Server) order(ctx context.Context, r ndjson.Request) (ndjson.Frame, err
 		}
 	})
 	defer late.Stop()
-	meter := opportunity.Begin(opportunity.Processes(s.proc.Identity()), nil)
+	meter := opportunity.Begin(s.Subject(), nil)
 	f, err := s.ask(ctx, r)
 	if err != nil && ctx.Err() != nil && s.isWarm() {
 		if m := meter.Measure(); orderPatience.Expired(m) != opportunity.Open {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -22,6 +23,9 @@ func (*Server) PID() int { return 0 }
 
 // Identity returns the zero value.
 func (*Server) Identity() process.Identity { return process.Identity{} }
+
+// Subject is nobody.
+func (*Server) Subject() opportunity.Subject { return opportunity.Unknown{} }
 
 // Answers returns false.
 func (*Server) Answers() bool { return false }

@@ -25,6 +25,7 @@ type Server struct {
 	stderr *process.Ring
 	env    []string // that it was started with
 	keeps  bool     // its sessions may outlive the host
+	inside bool     // it runs in a kernel of its own, and the process here is what that runs in
 	conn   *net.UnixConn
 	python string
 	warm   chan struct{}     // closed when the server has done what it does once
@@ -70,12 +71,16 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, fmt.Errorf("use a socket pair: %w", err)
 	}
 	s := &Server{
-		stderr: process.NewRing(process.RingOptions{}), env: o.Env, keeps: o.Lifeline != nil, conn: conn.(*net.UnixConn),
+		stderr: process.NewRing(process.RingOptions{}), env: o.Env, keeps: o.Lifeline != nil, inside: o.Rules.Inside(), conn: conn.(*net.UnixConn),
 		warm: make(chan struct{}), forks: map[uint64]*forked{}, children: map[int]*forked{}, replies: map[uint64]chan ndjson.Frame{},
 	}
-	start, started, err := o.confined(process.Options{
-		Path: o.Python, Args: args, Env: o.Env, Stdout: s.stderr, Stderr: s.stderr, ExtraFiles: []*os.File{theirs, life.r}, NoFile: 1 << 20,
-	})
+	p := process.Options{Path: o.Python, Args: args, Env: o.Env, Stderr: s.stderr, NoFile: 1 << 20}
+	if s.inside {
+		p.Args, p.Stdin, p.Output = pysrc.Standard(args), theirs, life.r
+	} else {
+		p.Stdout, p.ExtraFiles = s.stderr, []*os.File{theirs, life.r}
+	}
+	start, started, err := o.confined(p)
 	defer started()
 	if err == nil {
 		s.proc, err = process.Start(start)
@@ -85,7 +90,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 		return nil, err
 	}
 	_ = theirs.Close() // or the end of a server that dies at once would not be seen
-	bound, done := opportunity.Within(ctx, o.Start, opportunity.Processes(s.proc.Identity()))
+	bound, done := opportunity.Within(ctx, o.Start, s.Subject())
 	err = s.handshake(bound, load)
 	done()
 	if err != nil {
@@ -148,6 +153,14 @@ func (s *Server) PID() int { return s.proc.PID() }
 
 // Identity names the process of the server for good.
 func (s *Server) Identity() process.Identity { return s.proc.Identity() }
+
+// Subject is what an answer of the server takes.
+func (s *Server) Subject() opportunity.Subject {
+	if s.inside { // the process here waits for the kernel that the server runs in
+		return opportunity.Tree(s.proc.Identity())
+	}
+	return opportunity.Processes(s.proc.Identity())
+}
 
 // Answers reports whether the server can still be asked for sessions: false from the
 // moment in which its connection has ended.

@@ -4,6 +4,7 @@ package forkserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -39,6 +40,9 @@ type spawned struct {
 func Spawn(ctx context.Context, o Options, g *cgroup.Group, u *ndjson.User) (*Child, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
+	}
+	if o.Rules.Inside() {
+		return nil, fmt.Errorf("%w: sessions on the rung %s are forked by a server in the sandbox; leave NoFork out, and take an interpreter that has os.fork", errors.ErrUnsupported, o.Rules.Level)
 	}
 	o = o.withDefaults()
 	args, load, err := pysrc.Program(pysrc.Session, seatSize, pysrc.Ahead{Code: o.Code})

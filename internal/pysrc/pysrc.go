@@ -103,6 +103,18 @@ type Ahead struct {
 // firstLine is all that stands in the arguments: the rest comes over the socket.
 const firstLine = "import socket, sys; sock = socket.socket(fileno=int(sys.argv[4])); exec(sock.recv(int(sys.argv[2]), socket.MSG_WAITALL))"
 
+// moved is what a program begins with whose descriptors come as its standard ones: 0 and 1
+// are put where they belong, and what it prints goes to 2.
+const moved = "import os; os.dup2(0, 3); os.dup2(1, 4); os.dup2(2, 1); os.dup2(os.open(os.devnull, os.O_RDONLY), 0); "
+
+// Standard makes the arguments of [Program] for one other descriptor those of a program
+// that gets the two as its stdin and its stdout, since it can be given no others.
+func Standard(args []string) []string {
+	args = slices.Clone(args)
+	args[1] = moved + args[1]
+	return args
+}
+
 // Program returns how to make an interpreter a fork server or a session: the
 // arguments that it is started with, and what is to be written to its socket
 // first. Its descriptors are numbered from 3: the socket, and others more.

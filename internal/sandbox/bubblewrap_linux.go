@@ -29,10 +29,15 @@ func bubblewrap() (string, error) {
 }
 
 // Wrap returns the command that runs a program under these rules: with bubblewrap, that
-// one, which has one file more, the filter; else the program itself. done, which is
-// never nil, is called when the command has been started, or will not be.
+// one, which has one file more, the filter; with gVisor, the one that makes a sandbox for
+// it; else the program itself. done, which is never nil, is called when the command has
+// been started, or will not be.
 func (r Rules) Wrap(c Command) (wrapped Command, done func(), err error) {
-	if r.Level != Bubblewrap {
+	switch {
+	case r.Level == GVisor:
+		wrapped, err = r.inGVisor(c)
+		return wrapped, func() {}, err
+	case r.Level != Bubblewrap:
 		return c, func() {}, nil
 	}
 	bwrap, err := bubblewrap()

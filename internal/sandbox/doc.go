@@ -17,10 +17,29 @@
 //	user         and a user of its own for each session, see package users
 //	bubblewrap   in place of that, file system, network, IPC and shared memory of its
 //	             own, by namespaces; with [Rules.Users] the users too
+//	gvisor       a kernel of its own: a process of gVisor (the program runsc) serves the
+//	             system calls of all that is in a sandbox
 //
-// Each rung holds what those below it hold, with two differences: bubblewrap does
+// Each rung holds what those below it hold, with these differences: bubblewrap does
 // the files in place of Landlock, which would not let it mount, and so needs no broker;
-// and it has users only where they are asked for.
+// and it has users only where they are asked for. What gvisor does not refuse is done to the
+// sandbox's own kernel, and reaches nothing else.
+//
+// # Sandboxes of gVisor
+//
+// [Rules.Wrap] writes down what a sandbox is to be like, in a folder below [Rules.Scratch], and
+// returns the command that makes it: the system's folders, the interpreter and
+// [Rules.Read] to read, [Rules.Write] to change, /dev/shm, /proc and /sys of its own, no network but
+// a loopback of its own. As root a sandbox is another user's, with nothing but a folder; from other users
+// runsc makes a user namespace. In both the code is root there, without any rights.
+//
+// A sandbox gets descriptors as its stdin, stdout and stderr alone; over a socket that is one
+// of them it takes others, as processes of the host do. Its processes have no numbers
+// on the host, and no signal reaches them but by [Command.Signal]; the host sees what the sandbox runs in: runsc, its
+// gofer, which opens files for it, and the kernel. These descend from the command: the end of runsc,
+// however it comes, ends the others.
+//
+//	Wrap ──▶ described ──runsc run──▶ running ──its first process ends, or runsc──▶ gone
 //
 // # The broker
 //
@@ -57,10 +76,11 @@
 // before ABI 10 knows TCP, not UDP. Below the rung user, sockets with a path (that of an
 // SSH agent) and files in /dev/shm are the user's, for a session too, and sessions of one
 // host share what they may write; [Rules.Private] closes /dev/shm. The command lines of all processes can be read on
-// every rung. Debuggers do not work from seccomp on, and a process sets the affinity and
+// every rung below gvisor. Debuggers do not work from seccomp on, and a process sets the affinity and
 // the scheduling of itself alone, by the number 0. [github.com/coppice-run/coppice/environment.Walls]
-// is the table of it, and package test/escape proves each cell. Everything shares the
-// kernel of the host; code that attacks the kernel needs a virtual machine around it.
+// is the table of it, and package test/escape proves each cell. Below gvisor
+// everything shares the kernel of the host; code that attacks the kernel needs that rung, or a virtual
+// machine around it.
 //
 // Any goroutine may call the functions. Outside Linux the only rung is off.
 package sandbox

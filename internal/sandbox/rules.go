@@ -23,12 +23,13 @@ const (
 	Seccomp
 	User
 	Bubblewrap
+	GVisor
 )
 
-var names = [...]string{"off", "privileges", "landlock", "seccomp", "user", "bubblewrap"}
+var names = [...]string{"off", "privileges", "landlock", "seccomp", "user", "bubblewrap", "gvisor"}
 
 // Levels returns all rungs, the lowest first.
-func Levels() []Level { return []Level{Off, Privileges, Landlock, Seccomp, User, Bubblewrap} }
+func Levels() []Level { return []Level{Off, Privileges, Landlock, Seccomp, User, Bubblewrap, GVisor} }
 
 // Named returns the rung of a name, and whether there is one.
 func Named(name string) (Level, bool) {
@@ -60,7 +61,15 @@ type Rules struct {
 	// those: for a process of root that starts others for them, see package users.
 	// They have nothing of it any more. On the rung User it is needed.
 	Users bool
+	// Scratch is a folder for what the rung GVisor keeps while its sandboxes run, which
+	// nothing behind it sees. It is there, and its owner removes it.
+	Scratch string
 }
+
+// Inside reports whether what is confined runs in a kernel of its own: its processes have
+// no numbers here, what it is given comes as its standard descriptors, and limits that
+// the host sets for it hold where it is.
+func (r Rules) Inside() bool { return r.Level == GVisor }
 
 // Name tells rules from others: those of the same name confine alike.
 func (r Rules) Name() string { return fmt.Sprintf("%+v", r) }
@@ -71,8 +80,24 @@ type Command struct {
 	Args []string
 	// Dir is its working directory, where its file system is its own. "": /.
 	Dir string
-	// Files become its descriptors from 3 on.
+	// Files become its descriptors from 3 on. There are none on the rung GVisor.
 	Files []*os.File
+	// Env is its environment, Terminal says that its stdin is a terminal, and Bounds are its
+	// limits. They are for the rung GVisor, which takes them inside: what Wrap returns then
+	// has an environment and no limits of its own.
+	Env      []string
+	Terminal bool
+	Bounds   Bounds
+	// Signal sends a signal to all that runs behind the rung, where a signal to the command does
+	// not reach that: of what Wrap returns on the rung GVisor. nil: it does.
+	Signal func(ctx context.Context, number int) error
+}
+
+// Bounds are limits of a program and of each that it starts. 0: there is none.
+type Bounds struct {
+	// AddressSpace is how many bytes it may map, Files how many files it may have open,
+	// and FileSize how long a file it may make.
+	AddressSpace, Files, FileSize uint64
 }
 
 // system is what programs need to run at all.

@@ -18,9 +18,9 @@ func ABI() int {
 	return v
 }
 
-// Strongest returns the highest rung that this system has. It may run bubblewrap to see
-// that.
-func Strongest() Level { return AtMost(Bubblewrap) }
+// Strongest returns the highest rung that this system has. It may run runsc and bubblewrap
+// to see that.
+func Strongest() Level { return AtMost(GVisor) }
 
 // AtMost returns the highest rung up to most that this system has. It looks at no rung
 // above: whether there is bubblewrap shows only when it is run, which takes longer than
@@ -56,6 +56,8 @@ func Describe(l Level) string {
 		return Describe(Landlock) + "; seccomp: system calls by rules, no sockets of the network"
 	case User:
 		return Describe(Seccomp) + "; a user of its own for each session"
+	case GVisor:
+		return "gVisor: a kernel of its own in a process of the host, with file system, network, IPC and processes of its own"
 	default:
 		return "bubblewrap: file system, network and IPC of its own; seccomp: system calls by rules"
 	}
@@ -85,6 +87,9 @@ func Available(l Level) error {
 		return becomesOthers()
 	case Bubblewrap:
 		_, err := bubblewrap()
+		return err
+	case GVisor:
+		_, err := gvisor()
 		return err
 	}
 	return nil
@@ -123,7 +128,7 @@ func (r Rules) Confine() error {
 	if err := r.landlock(ABI()); err != nil {
 		return fmt.Errorf("confine: Landlock: %w", err)
 	}
-	if r.Level == Bubblewrap {
+	if r.Level >= Bubblewrap {
 		return nil // it needs the capabilities, where there are any, and drops them itself; see Wrap for its filter
 	}
 	if err := r.dropCapabilities(); err != nil || r.Level == Landlock {
@@ -186,6 +191,14 @@ func files(abi int) uint64 {
 // itself from its siblings, 0 where there are none: a set of rules of its own that has
 // them lets it signal and trace only what it has started.
 func (r Rules) Scopes() uint64 {
+	if r.Inside() {
+		return 0 // there is no Landlock in that kernel
+	}
+	return r.scopes()
+}
+
+// scopes are those of the thread that is confined.
+func (r Rules) scopes() uint64 {
 	if r.Level >= Landlock && ABI() >= 6 {
 		return unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
 	}
@@ -194,22 +207,22 @@ func (r Rules) Scopes() uint64 {
 
 func (r Rules) landlock(abi int) error {
 	var attr rulesetAttr
-	if r.Level != Bubblewrap {
+	if r.Level < Bubblewrap {
 		attr.accessFS = files(abi)
 	}
 	if abi >= 4 && !r.Network {
 		attr.accessNet = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
-	attr.scoped = r.Scopes()
+	attr.scoped = r.scopes()
 	if attr == (rulesetAttr{}) {
-		return nil // bubblewrap on a kernel that has nothing to add
+		return nil // a rung of namespaces on a kernel that has nothing to add
 	}
 	set, err := createRuleset(&attr)
 	if err != nil {
 		return fmt.Errorf("make a set of rules: %w", err)
 	}
 	defer func() { _ = unix.Close(set) }()
-	if r.Level != Bubblewrap {
+	if r.Level < Bubblewrap {
 		if err := r.paths(set, attr.accessFS); err != nil {
 			return err
 		}

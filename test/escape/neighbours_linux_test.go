@@ -149,7 +149,7 @@ func TestNeighbours(t *testing.T) {
 		t.Run(o.Level, func(t *testing.T) { //nolint:paralleltest // as the other tables
 			dir := shared(t)
 			h := host(t, python(t), o.Level, dir, func(all *coppice.Options) { all.Isolation.Users = o.Users })
-			duel(t, "session", h.Session("victim", coppice.In(dir)), h.Session("attacker", coppice.In(dir)))
+			duel(t, "session", shares, h.Session("victim", coppice.In(dir)), h.Session("attacker", coppice.In(dir)))
 		})
 		t.Run(o.Level+" of workspaces", func(t *testing.T) { //nolint:paralleltest // as the other tables
 			h := host(t, python(t), o.Level, shared(t), func(all *coppice.Options) { all.Home, all.Isolation.Users = shared(t), o.Users })
@@ -157,13 +157,13 @@ func TestNeighbours(t *testing.T) {
 				_, err := h.Workspace(t.Context(), name, workspace.Options{})
 				require.NoError(t, err)
 			}
-			duel(t, "workspace", h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
+			duel(t, "workspace", shares, h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
 		})
 	}
 }
 
-// duel has one session attack another; of is what they are apart as.
-func duel(t *testing.T, of string, at, by *coppice.Session) {
+// duel has one session attack another; of is what they are apart as, and share what they share.
+func duel(t *testing.T, of string, share map[string]string, at, by *coppice.Session) {
 	t.Helper()
 	r := call(t, at, atHome)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
@@ -182,7 +182,7 @@ func duel(t *testing.T, of string, at, by *coppice.Session) {
 	require.GreaterOrEqual(t, len(told), 40)
 	refused := 0
 	for _, a := range told {
-		_, known := shares[a[0].(string)]
+		_, known := share[a[0].(string)]
 		if a[1].(bool) != known {
 			t.Errorf("%s: succeeded %v: %v", a[0], a[1], a[2])
 		}

@@ -54,6 +54,29 @@ func read(pid int) (Process, bool) {
 	return Process{PID: pid, Parent: parent, Command: string(bytes.ReplaceAll(cmd, []byte{0}, []byte{' '}))}, true
 }
 
+// Below returns the processes that descend from one, and are not zombies.
+func Below(pid int) []Process {
+	all := map[int]Process{}
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		if id, err := strconv.Atoi(filepath.Base(dir)); err == nil {
+			if p, ok := read(id); ok {
+				all[id] = p
+			}
+		}
+	}
+	var found []Process
+	for _, p := range all {
+		for at, ok := p, true; ok; at, ok = all[at.Parent] {
+			if at.Parent == pid {
+				found = append(found, p)
+				break
+			}
+		}
+	}
+	return found
+}
+
 // Alive reports whether the process runs: a zombie does not.
 func Alive(pid int) bool {
 	_, ok := read(pid)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/creack/pty"
@@ -91,6 +92,14 @@ func (p *Process) Signal(name string) error {
 	s, ok := signals[strings.TrimPrefix(strings.ToUpper(name), "SIG")]
 	if !ok {
 		return fmt.Errorf("%w: %.40q", ErrSignal, name)
+	}
+	if p.signal != nil && s != syscall.SIGKILL {
+		select {
+		case <-p.p.Done():
+			return ErrOver
+		default:
+			return p.signal(p.life, int(s))
+		}
 	}
 	err := p.p.SignalGroup(s)
 	if errors.Is(err, os.ErrProcessDone) {

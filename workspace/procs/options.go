@@ -1,6 +1,7 @@
 package procs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -82,7 +83,20 @@ type Options struct {
 	Mark  process.Mark
 	Part  process.Part
 	// Wall, when it is not nil, puts the process behind a wall: it says how.
-	Wall func(program string, args []string) (Behind, error)
+	Wall func(Program) (Behind, error)
+}
+
+// Program is one that is to be put behind a wall.
+type Program struct {
+	// Path is the program, absolute, Dir its working directory, and Env its environment.
+	Path string
+	Args []string
+	Dir  string
+	Env  []string
+	// Terminal says that its stdin is a terminal.
+	Terminal bool
+	// Memory, Files and FileSize are its limits, as in [Options]. 0: there is none.
+	Memory, Files, FileSize uint64
 }
 
 // Behind is how to start a program behind a wall.
@@ -96,6 +110,12 @@ type Behind struct {
 	Done  func()
 	// Env is set for it.
 	Env []string
+	// Sealed says that the program has its environment and its limits behind the wall: what is
+	// started in its place gets Env alone, and no limits.
+	Sealed bool
+	// Signal sends a signal to the program and all that it has started, where one to what was
+	// started in its place does not reach it. nil: it does.
+	Signal func(ctx context.Context, number int) error
 	// Thread is called on the thread that it is forked from, which is thrown away
 	// afterwards. nil: nothing is.
 	Thread func() error

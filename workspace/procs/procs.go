@@ -1,6 +1,7 @@
 package procs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/creack/pty"
@@ -19,13 +21,15 @@ import (
 
 // Process is a program that runs, or has ended. Make it with Start.
 type Process struct {
-	o    Options
-	p    *process.Process
-	log  *log
-	done chan struct{} // closed when the end is in the log
-	exit Exit          // set before done is closed
-	life context.Context
-	end  context.CancelFunc // of the waits for readers
+	o   Options
+	p   *process.Process
+	log *log
+	// signal sends a signal to a program that hears none of its group's; nil: it hears them.
+	signal func(ctx context.Context, number int) error
+	done   chan struct{} // closed when the end is in the log
+	exit   Exit          // set before done is closed
+	life   context.Context
+	end    context.CancelFunc // of the waits for readers
 
 	mu       sync.Mutex
 	reason   string   // why it is ended; guarded by mu
@@ -92,7 +96,9 @@ func (p *Process) start(program string) error {
 	args := p.o.Args[1:]
 	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files, FileSize: p.o.FileSize, Group: p.o.Group, Owner: p.o.Owner, Mark: p.o.Mark, Part: p.o.Part}
 	if p.o.Wall != nil {
-		b, err := p.o.Wall(program, args)
+		b, err := p.o.Wall(Program{
+			Path: program, Args: args, Dir: p.o.Dir, Env: p.o.Env, Terminal: p.o.Terminal != nil, Memory: p.o.Memory, Files: p.o.Files, FileSize: p.o.FileSize,
+		})
 		if err != nil {
 			return err
 		}
@@ -100,7 +106,10 @@ func (p *Process) start(program string) error {
 			defer b.Done()
 		}
 		program, args, po.Confine, po.Confined, po.ExtraFiles = b.Path, b.Args, b.Thread, b.Name, b.Files
-		po.Env = append(slices.Clip(po.Env), b.Env...)
+		if po.Env = append(slices.Clip(po.Env), b.Env...); b.Sealed {
+			po.Env, po.AddressSpace, po.MaxFiles, po.FileSize = b.Env, 0, 0, 0
+		}
+		p.signal = b.Signal
 	}
 	po.Path, po.Args = program, args
 	var theirs, ours []*os.File // the ends of pipes
@@ -229,6 +238,10 @@ func (p *Process) wait(pumps *sync.WaitGroup, outs map[EventKind]*os.File) {
 	_ = p.log.end(p.exit) // of a process that was closed no one asks
 }
 
+// shellSignal is what a program adds to the number of a signal that has ended another one, as
+// shells do, and what runs a sandbox.
+const shellSignal = 128
+
 // tooLong is the signal for a file that would become longer than it may (SIGXFSZ).
 const tooLong = 25
 
@@ -238,7 +251,7 @@ func exitOf(o Options, err error, reason string) Exit {
 	case err == nil:
 		return Exit{Reason: reason}
 	case ok:
-		if reason == "" && o.FileSize > 0 && exit.Signal == tooLong {
+		if reason == "" && o.FileSize > 0 && (exit.Signal == tooLong || exit.Code == shellSignal+tooLong) {
 			reason = fmt.Sprintf("ResourceLimitExceeded: disk: a file would have become longer than %d bytes", o.FileSize)
 		}
 		return Exit{Code: exit.Code, Signal: exit.Name, Reason: reason}
@@ -293,6 +306,10 @@ func (p *Process) Stop(ctx context.Context, reason string, grace time.Duration) 
 		p.reason = reason
 	}
 	p.mu.Unlock()
+	if p.signal != nil && grace >= 0 {
+		p.ask(ctx, cmp.Or(grace, usualGrace))
+		grace = -1
+	}
 	if err := p.p.Stop(ctx, process.StopOptions{Grace: grace}); err != nil {
 		return err
 	}
@@ -303,6 +320,23 @@ func (p *Process) Stop(ctx context.Context, reason string, grace time.Duration) 
 		<-p.done
 	}
 	return nil
+}
+
+// usualGrace is how long a process has to end after SIGTERM.
+const usualGrace = 2 * time.Second
+
+// ask asks a process to end that hears of a signal by another way than its group, and waits a
+// while for that.
+func (p *Process) ask(ctx context.Context, grace time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, grace)
+	defer cancel()
+	if p.signal(ctx, int(syscall.SIGTERM)) != nil { // it has not begun, or is ending
+		return
+	}
+	select {
+	case <-p.p.Done():
+	case <-ctx.Done():
+	}
 }
 
 // Close removes what is kept of a process that has ended; it ends one that has not.

@@ -184,6 +184,9 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	i.child.Known(f.PID)
 	i.notice = kernel.ModulesFailed(f.Message)
 	i.info = kernel.Info{ID: fmt.Sprint(f.PID), PID: f.PID, Python: f.Python}
+	if i.child.Inside() { // the number is the sandbox's
+		i.info.ID, i.info.PID = fmt.Sprintf("%d.%d", i.child.Server(), f.PID), 0
+	}
 	return nil
 }
 

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/sandbox"
@@ -9,7 +10,7 @@ import (
 
 // Confine puts a program behind the walls that the sessions are behind. Their temporary
 // folder is the program's, where the system's own is closed to it.
-func (p *provided) Confine(program string, args []string, dir string) (kernel.Confined, error) {
+func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
 	i := isolation(p.Server.o.Isolation)
 	level, err := i.level()
 	if err != nil {
@@ -30,8 +31,8 @@ func (p *provided) Confine(program string, args []string, dir string) (kernel.Co
 	// A program is a file like an interpreter: what is beside it may be read, too. But what
 	// stands where the confined may write, a link or a pyvenv.cfg, is their wish to read
 	// something; and where nothing is shared, a name alone opens nothing.
-	if level >= sandbox.Landlock && !i.Private && !rules.Changes(program) {
-		for _, path := range sandbox.InterpreterPaths(program) {
+	if level >= sandbox.Landlock && !i.Private && !rules.Changes(program.Path) {
+		for _, path := range sandbox.InterpreterPaths(program.Path) {
 			if !rules.Covers(path) {
 				rules.Read = append(rules.Read, path)
 			}
@@ -42,12 +43,23 @@ func (p *provided) Confine(program string, args []string, dir string) (kernel.Co
 	if rules.Users = false; rules.Level == sandbox.User {
 		rules.Level = sandbox.Seccomp
 	}
-	wrapped, done, err := rules.Wrap(sandbox.Command{Path: program, Args: args, Dir: dir})
+	if rules.Inside() {
+		if rules.Scratch, err = p.Server.scratch(); err != nil {
+			return kernel.Confined{}, err
+		}
+	}
+	wrapped, done, err := rules.Wrap(sandbox.Command{
+		Path: program.Path, Args: program.Args, Dir: program.Dir, Env: append(slices.Clip(program.Env), env...), Terminal: program.Terminal,
+		Bounds: sandbox.Bounds{AddressSpace: program.Memory, Files: program.Files, FileSize: program.FileSize},
+	})
 	if err != nil {
 		done()
 		return kernel.Confined{}, fmt.Errorf("isolate the process: %w", err)
 	}
 	c := kernel.Confined{Path: wrapped.Path, Args: wrapped.Args, Files: wrapped.Files, Done: done, Env: env}
+	if rules.Inside() {
+		c.Env, c.Sealed, c.Signal = wrapped.Env, true, wrapped.Signal
+	}
 	if level > sandbox.Off {
 		c.Thread, c.Name = rules.Confine, rules.Name()
 	}

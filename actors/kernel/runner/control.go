@@ -52,6 +52,9 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 // Look sees whether the session's process is there and not stopped. What is not seen is
 // one whose threads wait for each other: it has to be asked.
 func (i *Interpreter) Look() (rss int64, err error) {
+	if i.child.Inside() {
+		return 0, i.Err() // what it has of the sandbox's memory is not known
+	}
 	switch is, err := process.Look(i.info.PID); {
 	case err != nil:
 		return 0, err
@@ -66,6 +69,9 @@ func (i *Interpreter) Look() (rss int64, err error) {
 
 // Subject is the session's process: nobody else has to pass its answers on.
 func (i *Interpreter) Subject() opportunity.Subject {
+	if i.child.Inside() {
+		return i.child.Subject()
+	}
 	id, err := process.Identify(i.info.PID)
 	if err != nil {
 		return opportunity.Unknown{}
@@ -76,6 +82,9 @@ func (i *Interpreter) Subject() opportunity.Subject {
 // stopped says whether the session is stopped by a signal or a debugger: then it is not
 // native code that silences it.
 func (i *Interpreter) stopped() bool {
+	if i.child.Inside() {
+		return false // it cannot be seen
+	}
 	is, err := process.Look(i.info.PID)
 	return err == nil && is.Stopped
 }

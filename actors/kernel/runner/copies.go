@@ -139,6 +139,9 @@ func (i *Interpreter) Copy(ctx context.Context, names []string) error {
 // fork has the session fork as many copies of itself as a request says, and waits until
 // they answer.
 func (i *Interpreter) fork(ctx context.Context, r ndjson.Request) (_ []*Interpreter, err error) {
+	if i.child.Inside() { // no one could watch what it forks
+		return nil, &messages.ForkRefused{Reason: messages.ForkUnsupported, Problem: "it runs in a sandbox with a kernel of its own (isolation gvisor), whose processes this system does not see; use another rung for sessions that are to be copied"}
+	}
 	n := int(r.N)
 	line, err := ndjson.AppendRequest(nil, r)
 	if err != nil {

@@ -23,7 +23,8 @@
 //     and to the record of the call before (package estate), so that nothing of it
 //     is missing or twice.
 //   - Sessions outlive their fork server; [Server.Run] then starts another one
-//     for those to come.
+//     for those to come. On the rung gvisor they share its sandbox and end with it; they
+//     cannot be copied there, and what one has of the memory is not known.
 //
 // The mechanisms are in internal/forkserver (processes),
 // internal/ndjson (frames) and internal/pysrc (the Python side);

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
 // What a control group has room for beyond the limits that its session keeps itself,
@@ -61,9 +62,12 @@ func (l limits) check() error {
 
 // openGroups prepares the control groups of sessions, where the machine has any and a
 // limit needs them. The second result says why there are no groups, or what they lack.
-func (s *Server) openGroups(ctx context.Context) (*groups, string) {
+func (s *Server) openGroups(ctx context.Context, rules sandbox.Rules) (*groups, string) {
 	if s.keep != nil {
 		return nil, "control groups end with the host, and sessions outlive it (KeepSessions)"
+	}
+	if rules.Inside() {
+		return nil, "sessions share a sandbox with a kernel of its own (isolation gvisor), and each keeps to its limits itself"
 	}
 	bounds, want := limits(s.o.Limits).group()
 	if len(want) == 0 && s.o.groupBase == "" {

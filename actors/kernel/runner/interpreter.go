@@ -201,6 +201,9 @@ func (i *Interpreter) letGo() {
 func (i *Interpreter) cutOff() {
 	// One that was killed may be a zombie still, of which nothing was heard yet.
 	_, err := process.Identify(i.child.PID())
+	if i.child.Inside() {
+		err = nil // whether it lives is not seen
+	}
 	i.mu.Lock()
 	i.cut = i.cut || (!i.closing && !errors.Is(err, process.ErrNoProcess))
 	i.mu.Unlock()
@@ -361,6 +364,9 @@ func (i *Interpreter) RSS() int64 {
 		if used := i.group.Usage().Memory; used >= 0 {
 			return used
 		}
+	}
+	if i.child.Inside() {
+		return 0 // what it has of the sandbox's memory is not known
 	}
 	rss, err := process.RSS(i.info.PID)
 	if err != nil {

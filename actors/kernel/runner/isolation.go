@@ -35,7 +35,7 @@ func (i isolation) level() (sandbox.Level, error) {
 		}
 		return l, err
 	}
-	return sandbox.Off, fmt.Errorf("the isolation %q is not one of off, privileges, landlock, seccomp, user, bubblewrap, strongest", i.Level)
+	return sandbox.Off, fmt.Errorf("the isolation %q is not one of off, privileges, landlock, seccomp, user, bubblewrap, gvisor, strongest", i.Level)
 }
 
 // active returns the rung that sessions would be on, and what it does, in words.
@@ -89,6 +89,9 @@ func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
 		return sandbox.Rules{}, nil, fmt.Errorf("isolate the sessions: %w", err)
 	}
 	rules, err := isolation(s.o.Isolation).rules(rt.Path, temp)
+	if err == nil && rules.Inside() {
+		rules.Scratch, err = s.scratch()
+	}
 	if err == nil && rules.Users {
 		err = reachable(rt.Path)
 	}
@@ -110,15 +113,31 @@ func (s *Server) temporary() (string, error) {
 	return s.temp, nil
 }
 
-// clean removes the folder for temporary files.
+// scratch returns the folder for what sandboxes keep, which Close removes.
+func (s *Server) scratch() (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.boxes == "" {
+		dir, err := temp.Make("boxes")
+		if err != nil {
+			return "", err
+		}
+		s.boxes = dir
+	}
+	return s.boxes, nil
+}
+
+// clean removes the folders for temporary files.
 func (s *Server) clean() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.temp == "" {
-		return nil
+	var err error
+	for _, dir := range []*string{&s.temp, &s.boxes} {
+		if *dir != "" {
+			err = errors.Join(err, os.RemoveAll(*dir))
+			*dir = ""
+		}
 	}
-	err := os.RemoveAll(s.temp)
-	s.temp = ""
 	if err != nil {
 		return fmt.Errorf("remove the temporary files of sessions: %w", err)
 	}

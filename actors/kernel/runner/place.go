@@ -72,7 +72,7 @@ func (p *place) subject() opportunity.Subject {
 	if p.server == nil {
 		return nil
 	}
-	return opportunity.Processes(p.server.Identity())
+	return p.server.Subject()
 }
 
 func (p *place) fork() (*Interpreter, error) { return p.make(p.server.Fork) }

@@ -90,6 +90,9 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.inside(level, s.Limits); err != nil {
+		return nil, err
+	}
 	prelude := ""
 	if s.StatusMIME != "" {
 		prelude = pysrc.SessionPrelude(s.StatusMIME)
@@ -111,6 +114,19 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	return &provided{
 		Backend: New(Options{Server: server, Prelude: prelude, Modules: s.Modules}), Server: server, site: s, level: level, description: description,
 	}, nil
+}
+
+// inside refuses what sessions cannot have in a sandbox with a kernel of its own.
+func (p provisioner) inside(level string, l kernel.Limits) error {
+	switch {
+	case level != kernel.IsolationGVisor:
+		return nil
+	case p.o.NoFork:
+		return fmt.Errorf("NoFork: sessions on the rung %s are forked from a server in their sandbox; leave NoFork out, or use another rung", level)
+	case l.Processors > 0:
+		return fmt.Errorf("a limit of processors for each session is not kept to on the rung %s, where they share a sandbox; leave it out, or use another rung", level)
+	}
+	return nil
 }
 
 // keep returns how sessions outlive their host, nil where they do not. The error is why they

@@ -91,6 +91,7 @@ type Server struct {
 	trees []*cgroup.Tree // what Close removes
 	pools []*userPool    // what Close gives back
 	temp  string         // the temporary files of confined sessions; "" before the first
+	boxes string         // what sandboxes with a kernel of their own keep; "" before the first
 }
 
 // MaxSpares is how many sessions a server forks ahead at most.
@@ -209,7 +210,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	o := forkserver.Options{Python: rt.Path, Env: env, Preload: s.o.Preload, Prelude: s.o.Prelude, Rules: rules, Start: s.o.Start, Owner: s.o.Owner, Code: s.kept()}
-	groups, noGroups := s.openGroups(ctx) // before the fork server, which is to stand where the host does
+	groups, noGroups := s.openGroups(ctx, rules) // before the fork server, which is to stand where the host does
 	pool, err := s.openUsers(ctx, rt.Path, rules)
 	if err != nil {
 		return fmt.Errorf("give the sessions users of their own: %w", err)
@@ -228,7 +229,7 @@ func (s *Server) run(ctx context.Context, up func(pid int)) error {
 		return err
 	}
 	defer func() {
-		c, done := opportunity.Within(context.WithoutCancel(ctx), opportunity.Budget{Opportunity: closeWait, Ceiling: closeMost}, opportunity.Processes(server.Identity()))
+		c, done := opportunity.Within(context.WithoutCancel(ctx), opportunity.Budget{Opportunity: closeWait, Ceiling: closeMost}, server.Subject())
 		defer done()
 		_ = server.Close(c) // it is killed; what survives that cannot be helped
 	}()

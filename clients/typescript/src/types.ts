@@ -154,7 +154,7 @@ export interface WorkspaceUsage {
 
 /** What sessions and processes are kept from. */
 export interface Isolation {
-  level?: "off" | "privileges" | "landlock" | "seccomp" | "user" | "bubblewrap" | "strongest";
+  level?: "off" | "privileges" | "landlock" | "seccomp" | "user" | "bubblewrap" | "gvisor" | "strongest";
   /** Folders that may be changed, and read, besides the workspace's own and the system's. */
   write?: string[];
   read?: string[];

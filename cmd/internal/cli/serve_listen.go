@@ -84,7 +84,7 @@ func (l *listening) check(f *serveFlags, env []string) error {
 	case f.Backend == "gateway":
 		return console.Usagef("--listen serves tenants with the runner backend, since a Jupyter gateway keeps no one apart: leave --backend gateway out")
 	case f.Isolation().Users || f.Isolation().Level == kernel.IsolationUser:
-		return console.Usagef("a user for each session does not reach the folders of tenants: leave --isolation-users out with --listen, and use --isolation bubblewrap or seccomp")
+		return console.Usagef("a user for each session does not reach the folders of tenants: leave --isolation-users out with --listen, and use --isolation gvisor, bubblewrap or seccomp")
 	case len(f.Isolation().Write) > 0:
 		return console.Usagef("--isolation-write would open one folder to all tenants: leave it out with --listen; each has a folder of its own")
 	}
@@ -98,13 +98,13 @@ func (f *serveFlags) rung(env []string) string {
 
 // walls are the rungs that keep the code of one tenant from the files, the processes and
 // the network connections of another, the strongest first.
-var walls = []string{kernel.IsolationBubblewrap, kernel.IsolationSeccomp}
+var walls = []string{kernel.IsolationGVisor, kernel.IsolationBubblewrap, kernel.IsolationSeccomp}
 
 // walled says whether a rung is such a wall, and why not.
 func walled(rung string) error {
 	switch {
 	case rung == kernel.IsolationStrongest:
-		for _, one := range []string{kernel.IsolationSeccomp, kernel.IsolationBubblewrap} {
+		for _, one := range []string{kernel.IsolationSeccomp, kernel.IsolationBubblewrap, kernel.IsolationGVisor} {
 			if environment.LacksRung(one) == nil {
 				return nil
 			}

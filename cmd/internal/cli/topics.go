@@ -66,7 +66,8 @@ COPPICE_KEEP_SESSIONS     1: the sessions of coppice serve outlive it when it is
 COPPICE_HIBERNATE         whether coppice serve keeps sessions on disk that have no
                           kernel: never, lossless or lossy (default: never)
 COPPICE_ISOLATION         what sessions are kept from: off, privileges, landlock,
-                          seccomp, user, bubblewrap or strongest (default: privileges)
+                          seccomp, user, bubblewrap, gvisor or strongest
+                          (default: privileges)
 COPPICE_ISOLATION_WRITE, COPPICE_ISOLATION_READ
                           folders that such sessions may change, in place of the
                           working directory, and others to read; a list as PATH is

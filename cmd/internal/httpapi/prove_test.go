@@ -16,7 +16,7 @@ import (
 // proves asks for the proof of each rung that this machine has: it is what the table says.
 func (s *server) proves() {
 	t, ctx := s.t, s.t.Context()
-	rungs := []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap}
+	rungs := []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationGVisor}
 	for at, rung := range rungs {
 		if why := environment.LacksRung(rung); why != nil || rung == kernel.IsolationUser { // whose interpreter has to be one that all users reach
 			t.Logf("%s: left out: %v", rung, why)
@@ -39,6 +39,8 @@ func (s *server) proves() {
 			require.Equal(t, walls[i].Attempt, a.Attempt)
 			require.Equal(t, from, a.From, a.Attempt)
 			switch n := slices.Index(rungs, from); { // below its rung an attempt may fail all the same
+			case walls[i].Own && rung == kernel.IsolationGVisor:
+				require.NotEqual(t, client.AttemptAllowed, a.State, "%s: %s: %s", rung, a.Attempt, a.Detail)
 			case n >= 0 && n <= at:
 				require.Equal(t, client.AttemptRefused, a.State, "%s: %s: %s", rung, a.Attempt, a.Detail)
 			default:

@@ -72,6 +72,9 @@ func (p prover) prove(ctx context.Context, host *coppice.Host, w *workspace.Work
 		if os.Geteuid() == 0 {
 			one.From = walls[e.Attempt].Root
 		}
+		if e.Own && !e.Prevented {
+			one.Why = client.OwnKernel
+		}
 		switch {
 		case e.Prevented:
 		case e.Promised:

@@ -1,6 +1,7 @@
 """Tests of what a session may use."""
 
 import os
+import subprocess
 import unittest
 
 from driver import Driver
@@ -54,6 +55,21 @@ class LimitsTest(unittest.TestCase):
         s = self.session(files=20)
         self.exceeded(s, "fs = []\nwhile True: fs.append(open('/dev/null'))", "files")
         self.assertGreaterEqual(int(s.value("len(fs)")), 20)
+
+    def test_descendants_are_found_in_two_ways(self):
+        """A system that does not list children tells of parents."""
+        import subprocess
+
+        from coppice_runner import processes
+
+        with subprocess.Popen(["sh", "-c", "sleep 100 & echo up; wait"], stdout=subprocess.PIPE, start_new_session=True) as p:
+            try:
+                self.assertEqual(b"up\n", p.stdout.readline())
+                found = processes.descendants_of(os.getpid())
+                self.assertEqual(2, len(found))
+                self.assertEqual(found, processes._by_parents(os.getpid()))
+            finally:
+                os.killpg(p.pid, 9)
 
     def test_processes(self):
         for spare in (False, True):

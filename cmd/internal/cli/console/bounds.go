@@ -33,7 +33,7 @@ var boundFlags = []string{
 // Isolations are the values of --isolation, from the weakest on.
 var Isolations = []string{
 	kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp,
-	kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationStrongest,
+	kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationGVisor, kernel.IsolationStrongest,
 }
 
 // add adds the flags to a command.

@@ -57,7 +57,7 @@ func TestBadBounds(t *testing.T) {
 		{"max-processors", "NaN", "write it as 0.5, 1 or 2"},
 		{"max-output", "3G", "write less than 2G"},
 		{"max-artifact", "all", size},
-		{"isolation", "firm", "must be one of off, privileges, landlock, seccomp, user, bubblewrap, strongest"},
+		{"isolation", "firm", "must be one of off, privileges, landlock, seccomp, user, bubblewrap, gvisor, strongest"},
 		{"isolation-write", "", "write . for the working directory"},
 		{"isolation-write", "a", "add --isolation landlock or a stronger one"},
 		{"isolation-read", "a", "add --isolation landlock or a stronger one"},

@@ -78,6 +78,9 @@ func (a *app) showProof(p client.WorkspaceProof) {
 		if from == "" {
 			from = "no rung"
 		}
+		if one.Why == client.OwnKernel {
+			from = "its own kernel"
+		}
 		rows = append(rows, []string{string(one.State), one.Attempt, from, strings.Join(strings.Fields(one.Detail), " ")})
 	}
 	a.Out.Lines("")
