@@ -87,7 +87,7 @@ ifeq ($(COPPICE_TEST_PYTHON),)
 	@$(TEST_COMMAND) setup --dir .cache/python --quiet-if-ready
 endif
 	@cmp -s test/testpython/extras.txt $(CACHE)/python-extras/extras.txt || { \
-		printf '==> pandas, matplotlib and tqdm for the tests in .cache/python-extras (once, about a minute)\n'; \
+		printf '==> pandas, matplotlib, tqdm and ipywidgets for the tests in .cache/python-extras (once, about a minute)\n'; \
 		rm -rf $(CACHE)/python-extras; \
 		"$(TEST_PYTHON)" -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: --no-deps \
 			--target $(CACHE)/python-extras -r test/testpython/extras.txt && \
