@@ -60,8 +60,7 @@ type Request struct {
 	// Count numbers the cells as a notebook does, and keeps them in In and Out.
 	// It has a price on the gateway backend: one history file for all kernels.
 	Count bool
-	// Comms asks for what widgets and the like tell a frontend: messages.Comm events,
-	// on the gateway backend.
+	// Comms asks for what widgets and the like tell a frontend: messages.Comm events.
 	Comms bool
 	// Tokens gives the text of this call the shape of OutputOptions.Tokens: at most so
 	// many tokens from the beginning. 0: the shape that the host's options say.

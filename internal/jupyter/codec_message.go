@@ -62,23 +62,24 @@ type header struct {
 	Number int64 `json:"coppice_number,omitempty"`
 }
 
-// message is one message from the server. content and buffers refer to the frame's bytes;
+// message is one message from the server. metadata, content and buffers refer to the frame's bytes;
 // frame is all of them, and kind the kind of the frame, as long as the message
 // is in the hands of the reader.
 type message struct {
-	channel string
-	header  header
-	parent  header
-	content []byte
-	buffers [][]byte
-	kind    int
-	frame   []byte
+	channel  string
+	header   header
+	parent   header
+	metadata []byte
+	content  []byte
+	buffers  [][]byte
+	kind     int
+	frame    []byte
 }
 
 // decodeParts reads the parts of a v1 frame. The content stays as it is: most
 // of it goes through the spool and is read once, at the other end.
-func decodeParts(channel string, head, parent, content []byte) (message, error) {
-	m := message{channel: channel, content: content}
+func decodeParts(channel string, head, parent, metadata, content []byte) (message, error) {
+	m := message{channel: channel, metadata: metadata, content: content}
 	if json.Unmarshal(head, &m.header) != nil {
 		return message{}, frameError("the header is not readable")
 	}
@@ -91,15 +92,16 @@ func decodeParts(channel string, head, parent, content []byte) (message, error) 
 // decodeLegacy reads the JSON form of a message.
 func decodeLegacy(data []byte) (message, error) {
 	var in struct {
-		Channel string           `json:"channel"`
-		Header  header           `json:"header"`
-		Parent  header           `json:"parent_header"`
-		Content messages.RawJSON `json:"content"`
+		Channel  string           `json:"channel"`
+		Header   header           `json:"header"`
+		Parent   header           `json:"parent_header"`
+		Metadata messages.RawJSON `json:"metadata"`
+		Content  messages.RawJSON `json:"content"`
 	}
 	if json.Unmarshal(data, &in) != nil {
 		return message{}, frameError("the message is not readable")
 	}
-	m := message{channel: in.Channel, header: in.Header, parent: in.Parent, content: in.Content}
+	m := message{channel: in.Channel, header: in.Header, parent: in.Parent, metadata: in.Metadata, content: in.Content}
 	return m, m.check()
 }
 

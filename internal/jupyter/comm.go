@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/coppice-run/coppice/messages"
@@ -9,9 +10,10 @@ import (
 // wireComm is a message of a comm as it is spooled: its content, with what stands beside
 // that on the wire.
 type wireComm struct {
-	Type    string           `json:"type"`
-	Content messages.RawJSON `json:"content"`
-	Buffers [][]byte         `json:"buffers,omitempty"`
+	Type     string           `json:"type"`
+	Content  messages.RawJSON `json:"content"`
+	Metadata messages.RawJSON `json:"metadata,omitempty"`
+	Buffers  [][]byte         `json:"buffers,omitempty"`
 }
 
 // record packs a message for the spool.
@@ -19,12 +21,22 @@ func (m *message) record(kind recordKind) []byte {
 	if kind != recordComm {
 		return newRecord(kind, m.header.MsgID, m.content)
 	}
-	content, err := json.Marshal(wireComm{Type: m.header.MsgType, Content: m.content, Buffers: m.buffers})
+	out := wireComm{Type: m.header.MsgType, Content: m.content, Buffers: m.buffers}
+	if len(m.metadata) > 0 && string(m.metadata) != "{}" {
+		out.Metadata = m.metadata
+	}
+	if m.parent.MsgID != "" { // the request is ours, and means nothing to who gets this
+		out.Content = bytes.ReplaceAll(m.content, quote(m.parent.MsgID), quote(messages.CommRequest))
+	}
+	content, err := json.Marshal(out)
 	if err != nil {
 		content = nil // the content is no JSON, which reading it tells
 	}
 	return newRecord(kind, m.header.MsgID, content)
 }
+
+// quote is an ID as a string of JSON: it has nothing that is written otherwise there.
+func quote(id string) []byte { return []byte(`"` + id + `"`) }
 
 // decodeComm reads what record has packed.
 func decodeComm(content []byte) (messages.Event, error) {
@@ -44,5 +56,5 @@ func decodeComm(content []byte) (messages.Event, error) {
 	case typeCommClose:
 		action = messages.CommClose
 	}
-	return messages.Comm{ID: in.ID, Action: action, Target: in.Target, Data: in.Data, Buffers: out.Buffers}, nil
+	return messages.Comm{ID: in.ID, Action: action, Target: in.Target, Data: in.Data, Metadata: out.Metadata, Buffers: out.Buffers}, nil
 }

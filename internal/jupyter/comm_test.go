@@ -18,7 +18,7 @@ func TestCommsAreForWhoAsks(t *testing.T) {
 		c.Begin()
 		c.Stream("stdout", "a")
 		c.Publish("comm_open", map[string]any{"comm_id": "c1", "target_name": "jupyter.widget", "data": map[string]any{"state": map[string]any{"v": 1}}})
-		c.Publish("comm_msg", map[string]any{"comm_id": "c1", "data": map[string]any{"method": "custom"}})
+		c.Publish("comm_msg", map[string]any{"comm_id": "c1", "data": map[string]any{"method": "custom", "of": c.Header()["msg_id"]}})
 		c.Stream("stdout", "b")
 		c.Publish("comm_close", map[string]any{"comm_id": "c1", "data": map[string]any{}})
 		c.Reply("ok", nil)
@@ -33,7 +33,7 @@ func TestCommsAreForWhoAsks(t *testing.T) {
 		{true, []messages.Event{
 			text("a"),
 			messages.Comm{ID: "c1", Action: messages.CommOpen, Target: "jupyter.widget", Data: messages.RawJSON(`{"state":{"v":1}}`)},
-			messages.Comm{ID: "c1", Action: messages.CommUpdate, Data: messages.RawJSON(`{"method":"custom"}`)},
+			messages.Comm{ID: "c1", Action: messages.CommUpdate, Data: messages.RawJSON(`{"method":"custom","of":"coppice:request"}`)},
 			text("b"),
 			messages.Comm{ID: "c1", Action: messages.CommClose, Data: messages.RawJSON(`{}`)},
 		}},

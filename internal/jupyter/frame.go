@@ -75,7 +75,7 @@ func decodeV1(data []byte) (message, error) {
 		}
 		last = at
 	}
-	m, err := decodeParts(string(parts[0]), parts[1], parts[2], parts[4])
+	m, err := decodeParts(string(parts[0]), parts[1], parts[2], parts[3], parts[4])
 	m.buffers = buffers
 	return m, err
 }

@@ -32,6 +32,7 @@ const (
 	TypeDisplay       = "display"
 	TypeResult        = "result"
 	TypeClear         = "clear"
+	TypeComm          = "comm"
 	TypeError         = "error"
 	TypeInputRequest  = "input_request"
 	TypeHostCall      = "host_call"
@@ -74,6 +75,13 @@ type Frame struct {
 	Update    bool             `json:"update"`
 	Count     int              `json:"count"`
 	Wait      bool             `json:"wait"`
+
+	// comm, with Metadata
+	Comm    string           `json:"comm"`
+	Action  string           `json:"action"`
+	Target  string           `json:"target"`
+	Content messages.RawJSON `json:"content"`
+	Buffers [][]byte         `json:"buffers"`
 
 	// error, failed, refused, protocol_error
 	Name      string              `json:"name"`

@@ -87,7 +87,7 @@ func find(tb testing.TB, variable, folder, purpose, remedy string) string {
 	return python
 }
 
-// Extras returns the folder with pandas, matplotlib and tqdm for the Python of
+// Extras returns the folder with pandas, matplotlib, tqdm and ipywidgets for the Python of
 // [Path], to be put into PYTHONPATH: that of this module, or the one beside the
 // environment that COPPICE_TEST_PYTHON names. Without it the test fails.
 func Extras(tb testing.TB) string {
@@ -99,7 +99,7 @@ func Extras(tb testing.TB) string {
 			return dir
 		}
 	}
-	tb.Fatalf("no pandas, matplotlib and tqdm for kernels in %s: run `make test-env`", own)
+	tb.Fatalf("no pandas, matplotlib, tqdm and ipywidgets for kernels in %s: run `make test-env`", own)
 	return ""
 }
 

@@ -26,6 +26,8 @@ var (
 	ErrIsDir = errors.New("there is a directory")
 	// ErrNotDir: there is something else in place of a directory.
 	ErrNotDir = errors.New("there is no directory, but something else")
+	// ErrAttributes: the file system keeps no attributes of files, or has no room for them.
+	ErrAttributes = errors.New("attributes of files cannot be kept there")
 	// ErrClosed: the folder was closed, with its workspace.
 	ErrClosed = errors.New("the folder is closed")
 )

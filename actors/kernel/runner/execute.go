@@ -27,7 +27,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	}
 	i.mu.Lock()
 	i.cells++
-	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call}
+	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call, comms: r.Comms}
 	i.mu.Unlock()
 	if r.Resume && i.kept != nil && i.kept.last != nil {
 		c.from = i.kept.last
@@ -82,6 +82,7 @@ type cell struct {
 	begin time.Time
 	serve func(context.Context, messages.HostCall) messages.HostResult // nil: calls are refused
 	calls hostCalls
+	comms bool // what objects say to a frontend is asked for
 
 	refused int64         // the processes that the group had refused when the cell began
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
@@ -274,6 +275,10 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		c.out(ctx, messages.ExecuteResult{Data: f.Data, Metadata: f.Metadata, ExecutionCount: f.Count})
 	case ndjson.TypeClear:
 		c.out(ctx, messages.ClearOutput{Wait: f.Wait})
+	case ndjson.TypeComm:
+		if c.comms {
+			c.out(ctx, messages.Comm{ID: f.Comm, Action: messages.CommAction(f.Action), Target: f.Target, Data: f.Content, Metadata: f.Metadata, Buffers: f.Buffers})
+		}
 	case ndjson.TypeInputRequest:
 		c.question(ctx, f)
 	case ndjson.TypeHostCall:

@@ -26,6 +26,8 @@
 //     its messages, with the status starting, and before that, if no one has asked for it,
 //     with restarting. Its count begins from 1 again. One whose process was kept on disk is
 //     the same as before: what is not as it was is said on stderr by the next code.
+//   - What an object of the kernel says over a comm stands in its place among what its request
+//     shows, and every client gets it. A comm whose object is gone with its process is closed.
 //   - A client that leaves ends nothing. One that is slow holds the output back; one that
 //     takes nothing for a minute is let go.
 //   - A kernel that was asked for as leased ends with the last connection to it.

@@ -1,6 +1,7 @@
 package jupyterapi
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -93,7 +94,7 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		printed.tell(k.tidings())
 	}
 	for e, err := range k.s.Stream(k.life, coppice.Request{
-		Cells: []messages.Cell{{Code: o.Code}}, Timeout: coppice.NoTimeout, Count: o.counted(), AllowStdin: o.AllowStdin,
+		Cells: []messages.Cell{{Code: o.Code}}, Timeout: coppice.NoTimeout, Count: o.counted(), AllowStdin: o.AllowStdin, Comms: true,
 	}) {
 		if err != nil {
 			fail(hostFailure(err))
@@ -104,6 +105,9 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 			fail(failure(e.Name, e.Message, e.Traceback))
 		case messages.Stream:
 			printed.add(string(e.Name), e.Text)
+		case messages.Comm:
+			printed.flush()
+			k.told(j, e)
 		case messages.InputRequest:
 			printed.flush()
 			m := k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password})
@@ -135,6 +139,31 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		}
 	}
 	return output, problem
+}
+
+// told hands on what an object of the kernel says while it serves a request. Where that names
+// the request, clients read its ID: an Output widget takes what is shown for that.
+func (k *kernel) told(j job, e messages.Comm) {
+	kind, content := commKinds[e.Action], commContent{ID: e.ID, Data: json.RawMessage(e.Data)}
+	if len(content.Data) == 0 {
+		content.Data = none
+	}
+	if id, err := json.Marshal(j.ID); err == nil {
+		content.Data = bytes.ReplaceAll(content.Data, []byte(`"`+messages.CommRequest+`"`), id)
+	}
+	switch e.Action {
+	case messages.CommOpen:
+		content.Target = &e.Target
+		k.comms.add(e.ID, e.Target)
+	case messages.CommClose:
+		k.comms.remove(e.ID)
+	}
+	m := k.make(iopub, kind, j.Header, content)
+	if len(e.Metadata) > 0 {
+		m.Metadata = json.RawMessage(e.Metadata)
+	}
+	m.Buffers = e.Buffers
+	k.broadcast(m)
 }
 
 // helped is code that asks what a name stands for, as IPython has it: name?, name??, ?name.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"math"
 
 	"github.com/gorilla/websocket"
 )
@@ -36,7 +38,7 @@ type message struct {
 	Metadata json.RawMessage `json:"metadata"`
 	Content  json.RawMessage `json:"content"`
 	Channel  string          `json:"channel"`
-	Buffers  []any           `json:"buffers"` // always empty: none are sent
+	Buffers  [][]byte        `json:"-"` // of a comm; they stand beside the message
 }
 
 // read fills ID and Type from the header.
@@ -61,29 +63,46 @@ func (m message) read() (message, error) {
 	return m, nil
 }
 
-// decode reads one frame. Buffers are left out: they belong to comms.
+// decode reads one frame. What it returns refers to data.
 func decode(v1 bool, kind int, data []byte) (message, error) {
 	if v1 {
 		return decodeParts(data)
 	}
+	var buffers [][]byte
 	if kind == websocket.BinaryMessage {
-		if len(data) < 8 {
-			return message{}, errFrame
+		parts, err := split(data)
+		if err != nil {
+			return message{}, err
 		}
-		n, from, to := uint64(binary.BigEndian.Uint32(data)), uint64(binary.BigEndian.Uint32(data[4:])), uint64(len(data))
-		if n > 1 && len(data) >= 12 {
-			to = uint64(binary.BigEndian.Uint32(data[8:]))
-		}
-		if n < 1 || from > to || to > uint64(len(data)) {
-			return message{}, errFrame
-		}
-		data = data[from:to]
+		data, buffers = parts[0], parts[1:]
 	}
 	var m message
 	if err := json.Unmarshal(data, &m); err != nil {
 		return m, errors.Join(errFrame, err)
 	}
+	m.Buffers = buffers
 	return m.read()
+}
+
+// split reads the binary form of JSON with buffers: the count of parts and the offset of
+// each, big-endian 32-bit numbers, then the message and the buffers.
+func split(data []byte) ([][]byte, error) {
+	if len(data) < 8 {
+		return nil, errFrame
+	}
+	n := uint64(binary.BigEndian.Uint32(data))
+	if n < 1 || n > uint64(len(data))/4-1 {
+		return nil, errFrame
+	}
+	parts, end := make([][]byte, n), uint64(len(data))
+	for i := n; i > 0; i-- { // each ends where the next one begins
+		at := uint64(binary.BigEndian.Uint32(data[4*i:]))
+		if at < 4*(n+1) || at > end {
+			return nil, errFrame
+		}
+		parts[i-1], end = data[at:end], at
+	}
+	return parts, nil
 }
 
 // decodeParts reads the framing of the subprotocol: the count of offsets and the offsets,
@@ -99,12 +118,15 @@ func decodeParts(data []byte) (message, error) {
 	}
 	last := 8 * (n + 1)
 	var parts [5][]byte
-	for i := range uint64(6) {
+	var buffers [][]byte
+	for i := range n {
 		at := binary.LittleEndian.Uint64(data[8*(i+1):])
-		if at < last || at > uint64(len(data)) {
+		switch {
+		case at < last, at > uint64(len(data)):
 			return message{}, errFrame
-		}
-		if i > 0 {
+		case i > 5:
+			buffers = append(buffers, data[last:at])
+		case i > 0:
 			parts[i-1] = data[last:at]
 		}
 		last = at
@@ -114,20 +136,43 @@ func decodeParts(data []byte) (message, error) {
 			return message{}, errFrame
 		}
 	}
-	return message{Channel: string(parts[0]), Header: parts[1], Parent: parts[2], Metadata: parts[3], Content: parts[4]}.read()
+	return message{Channel: string(parts[0]), Header: parts[1], Parent: parts[2], Metadata: parts[3], Content: parts[4], Buffers: buffers}.read()
 }
 
 // encode writes a message in the framing that a connection agreed on.
 func (m message) encode(v1 bool) (kind int, data []byte, err error) {
-	if !v1 {
-		m.Buffers = []any{}
-		data, err = json.Marshal(m)
+	if v1 {
+		return websocket.BinaryMessage, m.join(), nil
+	}
+	data, err = json.Marshal(struct {
+		message
+		Buffers []any `json:"buffers"` // they stand beside it
+	}{m, []any{}})
+	if len(m.Buffers) == 0 || err != nil {
 		return websocket.TextMessage, data, err
 	}
-	parts := [][]byte{[]byte(m.Channel), m.Header, m.Parent, m.Metadata, m.Content}
+	parts := append([][]byte{data}, m.Buffers...)
+	at := 4 * (len(parts) + 1)
+	out := binary.BigEndian.AppendUint32(nil, uint32(len(parts)))
+	for _, p := range parts {
+		out = binary.BigEndian.AppendUint32(out, uint32(at))
+		at += len(p)
+	}
+	if at > math.MaxUint32 {
+		return websocket.BinaryMessage, nil, fmt.Errorf("a message of %d bytes is too long for this framing", at)
+	}
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return websocket.BinaryMessage, out, nil
+}
+
+// join writes the framing that decodeParts reads.
+func (m message) join() []byte {
+	parts := append([][]byte{[]byte(m.Channel), m.Header, m.Parent, m.Metadata, m.Content}, m.Buffers...)
 	n := len(parts) + 1
 	at := 8 * (n + 1)
-	data = binary.LittleEndian.AppendUint64(nil, uint64(n))
+	data := binary.LittleEndian.AppendUint64(nil, uint64(n))
 	data = binary.LittleEndian.AppendUint64(data, uint64(at))
 	for _, p := range parts {
 		at += len(p)
@@ -136,5 +181,5 @@ func (m message) encode(v1 bool) (kind int, data []byte, err error) {
 	for _, p := range parts {
 		data = append(data, p...)
 	}
-	return websocket.BinaryMessage, data, nil
+	return data
 }

@@ -14,14 +14,18 @@ func TestFrames(t *testing.T) {
 	sent := message{
 		Channel: shell, Header: []byte(`{"msg_id":"1","msg_type":"a"}`), ID: "1", Type: "a", Parent: none, Metadata: none, Content: []byte(`{"x":1}`),
 	}
-	for _, v1 := range []bool{false, true} {
+	for n := range 4 {
+		v1 := n%2 == 1
+		if sent.Buffers = nil; n > 1 {
+			sent.Buffers = [][]byte{[]byte("a buffer"), {}, {0, 255}}
+		}
 		kind, data, err := sent.encode(v1)
 		require.NoError(t, err)
 		got, err := decode(v1, kind, data)
 		require.NoError(t, err)
-		got.Buffers = nil
 		require.Equal(t, sent, got)
 	}
+	sent.Buffers = nil
 	_, text, err := sent.encode(false)
 	require.NoError(t, err)
 	old := binary.BigEndian.AppendUint32(nil, 2)
@@ -31,6 +35,7 @@ func TestFrames(t *testing.T) {
 	got, err := decode(false, websocket.BinaryMessage, old)
 	require.NoError(t, err)
 	require.Equal(t, "1", got.ID)
+	require.Equal(t, [][]byte{[]byte("a buffer")}, got.Buffers)
 }
 
 // FuzzDecode reads what anybody sends without coming to grief.

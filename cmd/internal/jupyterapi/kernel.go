@@ -37,6 +37,8 @@ type kernel struct {
 	end  context.CancelFunc
 	wake chan struct{} // has room for one: something has come to the queue
 
+	comms comms
+
 	mu      sync.Mutex
 	state   string               // guarded by mu, as the rest
 	active  time.Time            // of the last message
@@ -169,7 +171,11 @@ func (k *kernel) make(channel, kind string, parent json.RawMessage, content any)
 
 // publish sends a message to all clients.
 func (k *kernel) publish(parent json.RawMessage, kind string, content any) {
-	m := k.make(iopub, kind, parent, content)
+	k.broadcast(k.make(iopub, kind, parent, content))
+}
+
+// broadcast sends a message that was made to all clients.
+func (k *kernel) broadcast(m message) {
 	k.mu.Lock()
 	all := make([]*client, 0, len(k.clients))
 	for c := range k.clients {
@@ -314,13 +320,16 @@ func (k *kernel) woke(r *messages.Restored) {
 		return
 	}
 	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.kept.Equal(r.At) {
-		return
+	heard := k.kept.Equal(r.At)
+	if !heard {
+		k.kept, k.news = r.At, ""
+		if len(r.Lost)+len(r.Changed)+len(r.Notes) > 0 { // else it is as clients expect
+			k.news = r.String()
+		}
 	}
-	k.kept, k.news = r.At, ""
-	if len(r.Lost)+len(r.Changed)+len(r.Notes) > 0 { // else it is as clients expect
-		k.news = r.String()
+	k.mu.Unlock()
+	if !heard {
+		k.severed() // objects come back without what they had to frontends
 	}
 }
 
@@ -363,6 +372,7 @@ func (k *kernel) again(ctx context.Context) error {
 	k.lost, k.asleep = false, false
 	k.past.before++
 	k.mu.Unlock()
+	k.severed()
 	_, err := k.up(ctx)
 	state := idle
 	if err != nil {
@@ -374,4 +384,12 @@ func (k *kernel) again(ctx context.Context) error {
 	k.become(state)
 	k.publish(nil, "status", status{state})
 	return err
+}
+
+// severed says that no object is left at the other end of any comm: the process in which
+// they were is another one now.
+func (k *kernel) severed() {
+	for _, id := range k.comms.clear() {
+		k.publish(nil, commClose, commContent{ID: id, Data: none})
+	}
 }

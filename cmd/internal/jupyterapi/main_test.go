@@ -146,7 +146,8 @@ type received struct {
 	Parent struct {
 		ID string `json:"msg_id"`
 	} `json:"parent_header"`
-	Content object
+	Metadata object
+	Content  object
 }
 
 // send sends a request, and returns its id.

@@ -74,10 +74,9 @@ func (k *kernel) shell(j job) {
 	case "history_request":
 		k.recall(j)
 	case "comm_info_request":
-		k.reply(j, map[string]any{"status": "ok", "comms": map[string]any{}})
-	case "comm_open":
-		k.publish(j.Header, "comm_close", map[string]any{"comm_id": field(j, "comm_id"), "data": map[string]any{}})
-	case "comm_msg", "comm_close": // of comms that there are not
+		k.reply(j, map[string]any{"status": "ok", "comms": k.comms.list(field(j, "target_name"))})
+	case commOpen, commMsg, commClose:
+		k.comm(j)
 	default:
 		if strings.HasSuffix(j.Type, "_request") {
 			k.reply(j, failure("NotImplementedError", "this kernel does not serve "+j.Type, nil))
@@ -269,13 +268,8 @@ func (k *kernel) whole(j job) {
 		k.reply(j, map[string]string{"status": "complete"})
 		return
 	}
-	quoted, err := json.Marshal(o.Code) // a string of Python, too
-	if err != nil {
-		k.reply(j, failure("ValueError", err.Error(), nil))
-		return
-	}
 	state, indent := "unknown", 0
-	if said, err := k.say(fmt.Sprintf(wholeness, quoted)); err == nil {
+	if said, err := k.say(fmt.Sprintf(wholeness, quoted(o.Code))); err == nil {
 		word, rest, _ := strings.Cut(said, " ")
 		switch word {
 		case "complete", "incomplete", "invalid":
@@ -308,4 +302,50 @@ func (k *kernel) recall(j job) {
 	}
 	k.mu.Unlock()
 	k.reply(j, map[string]any{"status": "ok", "history": list})
+}
+
+// comm serves what a client says over a comm. What the object at its other end does then is
+// shown as of this message.
+func (k *kernel) comm(j job) {
+	id := field(j, "comm_id")
+	switch {
+	case id == "":
+		return
+	case j.Type == commOpen:
+		if k.truly(commless) {
+			k.publish(j.Header, commClose, commContent{ID: id, Data: none})
+			return
+		}
+		k.comms.add(id, field(j, "target_name"))
+	case !k.comms.has(id):
+		return // it has been closed, which clients have been told
+	case j.Type == commClose:
+		k.comms.remove(id)
+	}
+	said, err := json.Marshal(struct {
+		Header   json.RawMessage `json:"header"`
+		Parent   json.RawMessage `json:"parent_header"`
+		Metadata json.RawMessage `json:"metadata"`
+		Content  json.RawMessage `json:"content"`
+		Buffers  [][]byte        `json:"buffers"`
+	}{j.Header, orNone(j.Parent), orNone(j.Metadata), j.Content, append([][]byte{}, j.Buffers...)})
+	if err != nil {
+		k.a.o.Logger.Warn("a message of a comm could not be read", "kernel", k.id, "err", err)
+		return
+	}
+	k.mu.Lock()
+	n := k.count
+	k.mu.Unlock()
+	code := fmt.Sprintf("__import__('builtins').exec(%s, {'said': %s})", quoted(hearing), quoted(string(said)))
+	if _, problem := k.run(j, execution{Code: code, StoreHistory: new(bool)}, n); problem != nil && j.Type == commOpen && k.comms.remove(id) {
+		k.publish(j.Header, commClose, commContent{ID: id, Data: none})
+	}
+}
+
+// truly reports whether an expression is true in the kernel.
+func (k *kernel) truly(expression string) bool {
+	found, _ := k.evaluate(k.life, expression).(map[string]any)
+	data, _ := found["data"].(messages.Bundle)
+	text, _ := data.Text(messages.MIMEPlain)
+	return text == "True"
 }

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any, Callable, Dict
 
 from . import display as own
+from .comms import Comms
 
 Change = Callable[[ModuleType], None]
 
@@ -17,8 +18,9 @@ class Hook:
     """Changes modules when they are imported. It is a finder of modules that
     finds none itself."""
 
-    def __init__(self, changes: Dict[str, Change]) -> None:
+    def __init__(self, changes: Dict[str, Change], comms: Comms) -> None:
         self._changes = changes
+        self.comms = comms
         self._done: Dict[str, ModuleType] = {}
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
@@ -112,13 +114,41 @@ class IPythonDisplay:
         self._display(data, raw=True, metadata=metadata, display_id=(transient or {}).get("display_id"), update=bool(kwargs.get("update")))
 
 
-def install(display: Callable[..., Any], clear_output: Callable[..., Any], getpass: Callable[..., str]) -> Hook:
-    """Waits for the imports."""
+class Figures:
+    """pyplot.show() without a screen: it shows the figures there and then, and not at the
+    end of the cell."""
 
-    def ask(module: ModuleType) -> None:
+    module = "matplotlib.pyplot"
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+
+    def change(self, module: ModuleType) -> None:
+        """Puts our function in the place of theirs."""
+        theirs = module.show  # type: ignore[attr-defined]
+
+        def show(*args: Any, **kwargs: Any) -> Any:
+            """Shows all open figures."""
+            if module.get_backend().lower() != "agg":  # type: ignore[attr-defined]
+                return theirs(*args, **kwargs)
+            return self.show()
+
+        module.show = show  # type: ignore[attr-defined]
+
+    def show(self) -> None:
+        """Shows the open figures that were not displayed yet."""
+        for figure in own.figures():
+            self._display(figure)
+
+
+def install(display: Callable[..., Any], clear_output: Callable[..., Any], getpass: Callable[..., str], ask: Callable[[bytes], bool], busy: Callable[[], bool]) -> Hook:
+    """Waits for the imports. ask sends a frame, and busy says that none can be sent now."""
+
+    def own_getpass(module: ModuleType) -> None:
         module.getpass = getpass  # type: ignore[attr-defined]
 
-    shows = IPythonDisplay(display, clear_output)
-    hook = Hook({shows.module: shows.change, "getpass": ask})
+    shows, figures = IPythonDisplay(display, clear_output), Figures(display)
+    comms = Comms(ask, busy, figures.show)
+    hook = Hook({shows.module: shows.change, "getpass": own_getpass, figures.module: figures.change, **comms.changes()}, comms)
     sys.meta_path.insert(0, hook)  # type: ignore[arg-type]
     return hook

@@ -84,7 +84,7 @@ class Session:
         self.namespace["display"] = self.display
         self.namespace["clear_output"] = self.clear_output
         hostcalls.install(self.namespace, self.calls)
-        self.imported = imported.install(self.display, self.clear_output, self._ask_password)
+        self.imported = imported.install(self.display, self.clear_output, self._ask_password, self.output.ask, self._channel.mine)
         self._baseline = dict(self.namespace)
         self._builtins = dict(vars(builtins))
         self._cwd = ""  # at ready
@@ -423,6 +423,7 @@ class Session:
         self.output.begin(ident)
         begin = monotonic()
         self.interrupts.begin(ident, begin)
+        self.imported.comms.begin()
         frames: List[bytes] = []
         failed: Optional[BaseException] = None
         try:

@@ -18,7 +18,7 @@ TERMINAL = "a command of the runner writes to a pipe, one of IPython to a termin
 USAGE = "a magic that is not there is an error, on ipykernel a line on stderr"
 COUNT = "name? is answered by the server, and not counted by IPython"
 STDIN = "another error says that no one can be asked"
-COMMS = "messages of widgets are not passed on: what they capture is shown in the cell"
+STOPS = "papermill ends with an error that a widget has taken, nbconvert, which made what it is compared with, does not"
 
 WIDGETS = "the state of the widgets"  # in the place of a cell
 
@@ -34,12 +34,12 @@ TOLD = {
     ("runner", "magics"): {2: NO_IPYTHON, 4: TERMINAL, 8: USAGE, 10: NO_IPYTHON, 11: NO_IPYTHON},
     ("runner", "pager"): {1: NO_IPYTHON, 2: NO_IPYTHON},
     ("runner", "updates"): {6: NO_IPYTHON},
-    ("runner", "widgets"): {0: NO_IPYTHON, 1: AFTER, 2: AFTER, 3: AFTER, 4: AFTER, 5: AFTER, WIDGETS: COMMS},
+    ("runner", "widgets"): {0: NO_IPYTHON, 1: AFTER, 2: AFTER, 3: AFTER, 4: AFTER, 5: AFTER, WIDGETS: AFTER},
     ("gateway", "async"): {6: LATE},
     ("gateway", "errors"): {4: SYNTAX},
     ("gateway", "magics"): {8: USAGE},
     ("gateway", "pager"): {1: COUNT},
-    ("gateway", "widgets"): {1: COMMS, 3: COMMS, 4: COMMS, WIDGETS: COMMS},
+    ("gateway", "widgets"): {WIDGETS: STOPS},
 }
 
 # What is a matter of time, and may be the same: these reasons.
