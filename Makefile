@@ -118,6 +118,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@$(MAKE) --no-print-directory test-starved
 	@$(MAKE) --no-print-directory test-adapters
 	@$(MAKE) --no-print-directory test-docs
+	@if [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-frameworks; else \
+		echo "==> Python 3.11 is missing: the agents of examples/frameworks were not run (make test-frameworks)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients; else \
 		echo "==> node or npm is missing: the clients for Python and TypeScript were not tested (make test-clients)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
@@ -359,6 +361,26 @@ test-lab: test-env ## Drive JupyterLab, with its kernels in coppice serve --jupy
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@CHROMIUM="$(CHROMIUM)" "$(CACHE)/lab/venv/bin/python" -B "$(CACHE)/lab/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/lab" "$(CACHE)/pictures"
 
+# Some of the examples: make test-frameworks FRAMEWORKS=with_langgraph. They are copied, so
+# that node_modules is not among the sources.
+.PHONY: test-frameworks
+test-frameworks: test-env $(if $(shell command -v node && command -v npm),clients,client-wheel) ## Run agents of LangGraph, OpenAI Agents SDK, Pydantic AI, smolagents and AI SDK with a scripted model (needs Python 3.11; AI SDK node and npm)
+	$(say) "agents of other people's frameworks"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-frameworks OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/frameworks"
+	@cmp -s examples/frameworks/requirements.txt "$(CACHE)/frameworks/python-ready.txt" || { \
+		printf '==> the frameworks in .cache/frameworks (once, about a minute)\n'; \
+		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/frameworks/venv" && \
+		"$(CACHE)/frameworks/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r examples/frameworks/requirements.txt && \
+		cp examples/frameworks/requirements.txt "$(CACHE)/frameworks/python-ready.txt"; }
+	@"$(CACHE)/frameworks/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$(CACHE)"/clients/dist/coppice-*.whl
+	@rm -f "$(CACHE)"/frameworks/with_* && cp examples/frameworks/with_* examples/frameworks/package*.json "$(CACHE)/frameworks/"
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+		cd "$(CACHE)/frameworks" && npm ci --silent --no-audit --no-fund --ignore-scripts && \
+		mkdir -p node_modules/@coppice && ln -sfn "$(HERE)/clients/typescript" node_modules/@coppice/client; fi
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/frameworks/venv/bin/python" -B test/frameworks/run.py "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/frameworks" $(FRAMEWORKS)
+
 .PHONY: docs
 docs: ## Build the documentation site in .cache/docs/site, and follow its links (needs Python 3.11)
 	$(say) "the documentation site"
@@ -369,7 +391,7 @@ docs: ## Build the documentation site in .cache/docs/site, and follow its links 
 		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/docs/venv" && \
 		"$(CACHE)/docs/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r tools/docs/requirements.txt && \
 		cp tools/docs/requirements.txt "$(CACHE)/docs/ready.txt"; }
-	@NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$(CACHE)/docs/venv/bin/python" -m mkdocs build -q --strict -f tools/docs/mkdocs.yml -d "$(HERE)/docs/site"
+	@NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$(CACHE)/docs/venv/bin/python" -m mkdocs build --strict -f tools/docs/mkdocs.yml -d "$(HERE)/docs/site"
 	@"$(CACHE)/docs/venv/bin/python" tools/docs/links.py "$(CACHE)/docs/site" .
 
 # More flags for the suite, see go run ./test/documents/suite -help.
