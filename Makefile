@@ -181,7 +181,7 @@ adapters-require: need-go ## Write the version that the adapters require into th
 .PHONY: pictures
 pictures: test-env ## Draw the pictures of the README anew, from real screens (of the live view where node and Chromium are)
 	$(say) "pictures of real screens in test/repl/pictures"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test ./test/repl -count=1 -run '^TestPictures$$' -update
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test ./test/repl -count=1 -run '^(TestPictures|TestMovingPicture)$$' -update
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory live-pictures; else \
 		echo "==> node or Chromium is missing: the pictures of the live view stay as they are (make live-pictures)"; fi
 

@@ -51,7 +51,6 @@ var table = map[string][]entry{
 		{first: "import { find }", want: "42"},
 		{first: "supervisor", not: shown},
 		{first: "make demo", not: "this runs within make; the demo has a test of its own"},
-		{first: "== The kernel of session b", not: shown},
 	},
 	"docs/install.md": {{first: "curl -fsSL", not: published}},
 	"docs/clients.md": {
