@@ -132,6 +132,14 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
+.PHONY: coverage
+coverage: test-env ## Say how much of each package the tests run, programs that they start too (PKG); at least 70 %
+	$(say) "coverage of $(PKG)"
+	@rm -rf "$(CACHE)/coverage" && mkdir -p "$(CACHE)/coverage/programs"
+	@GOCOVERDIR="$(HERE)/coverage/programs" COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(AT_ONCE) -timeout 90m -coverpkg=./... -coverprofile="$(CACHE)/coverage/tests.out" $(TESTFLAGS) $(LONGEST) $(PKG)
+	@go tool covdata textfmt -i="$(CACHE)/coverage/programs" -o "$(CACHE)/coverage/programs.out"
+	@go run ./test/coverage -out "$(CACHE)/coverage/packages.txt" "$(CACHE)/coverage/tests.out" "$(CACHE)/coverage/programs.out" -- $(PKG)
+
 # How often make flaky runs the tests, which, and beside how many burners per processor.
 N ?= 10
 RUN ?=
@@ -143,6 +151,28 @@ flaky: test-env ## Run tests N (10) times beside a load, keep what failures say 
 
 # More flags for the suite, see go run ./test/starve/suite -help.
 STARVED_FLAGS ?=
+
+# The folders whose code is changed, one line at a time, and how much longer than plain tests
+# those of a changed package may take.
+MUTANTS ?= supervisor/strategy supervisor actors/gateway fleet
+MUTANTS_PATIENCE ?= 10
+GREMLINS := $(CACHE)/bin/gremlins
+
+# It works on a copy, which it copies again: what is in .cache stays out of that.
+.PHONY: mutants
+mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place, and see that a test notices (hours for all of it)
+	@rm -rf "$(CACHE)/mutants" && mkdir -p "$(CACHE)/mutants/tree"
+	@git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$(CACHE)/mutants/tree"
+	@status=0; for dir in $(MUTANTS); do \
+		printf '==> changes in %s\n' "$$dir"; report="$(HERE)/mutants/$$(echo "$$dir" | tr / -).json"; \
+		( cd "$(CACHE)/mutants/tree" && GOFLAGS="$(strip $(GOFLAGS) -vet=off)" "$(HERE)/bin/gremlins" unleash "./$$dir" --silent --workers 1 --exclude-files '/' \
+			--timeout-coefficient "$(MUTANTS_PATIENCE)" --invert-logical --invert-loopctrl --invert-assignments --remove-self-assignments -o "$$report" ) && \
+		go run ./test/mutants -package "$$dir" "$$report" || status=1; \
+	done; exit $$status
+
+$(GREMLINS): tools/mutants/go.mod tools/mutants/go.sum
+	$(say) "build the pinned gremlins (once)"
+	@go -C tools/mutants build -o "$(HERE)/bin/gremlins" github.com/go-gremlins/gremlins/cmd/gremlins
 
 .PHONY: test-starved
 test-starved: test-env ## Run the tests that time takes part in beside a load of 10 per processor (20 minutes)
@@ -584,7 +614,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/image tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 
