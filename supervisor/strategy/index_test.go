@@ -21,7 +21,9 @@ type indexed struct {
 func (i indexed) Index() strategy.Index                         { return i }
 func (i indexed) Census(string, string, uint64) strategy.Census { return i.census }
 func (i indexed) Idle() iter.Seq[strategy.ChildView]            { return i.only(messages.ChildIdle) }
-func (i indexed) Failed() iter.Seq[strategy.ChildView]          { return i.only(messages.ChildFailed) }
+
+func (i indexed) Failed() iter.Seq[strategy.ChildView] { return i.only(messages.ChildFailed) }
+
 func (i indexed) Silent(then time.Time) iter.Seq[strategy.ChildView] {
 	*i.since = then
 	return i.Children()

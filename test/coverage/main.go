@@ -10,6 +10,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
@@ -148,12 +149,12 @@ func packages(patterns []string) (map[string]bool, error) {
 	if len(patterns) == 0 {
 		return nil, nil //nolint:nilnil // all of them
 	}
-	said, err := exec.Command("go", append([]string{"list", "--"}, patterns...)...).Output() //nolint:gosec // patterns of packages
+	said, err := exec.CommandContext(context.Background(), "go", append([]string{"list", "--"}, patterns...)...).Output() //nolint:gosec // patterns of packages
 	if err != nil {
 		return nil, fmt.Errorf("list the packages: %w", err)
 	}
 	only := map[string]bool{}
-	for _, p := range strings.Fields(string(said)) {
+	for p := range strings.FieldsSeq(string(said)) {
 		dir := strings.TrimPrefix(strings.TrimPrefix(p, module), "/")
 		if dir == "" {
 			dir = "."

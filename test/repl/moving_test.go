@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -103,15 +104,15 @@ func TestMovingPicture(t *testing.T) {
 
 // withCursor shows where one would type: behind the last thing on the screen.
 func withCursor(rows [][]terminal.Cell) [][]terminal.Cell {
-	for y := len(rows) - 1; y >= 0; y-- {
-		for x := len(rows[y]) - 2; x >= 0; x-- {
-			if strings.TrimSpace(rows[y][x].Text) == "" {
+	for _, row := range slices.Backward(rows) {
+		for x := len(row) - 3; x >= 0; x-- {
+			if strings.TrimSpace(row[x].Text) == "" {
 				continue
 			}
-			if rows[y][x].Text == "$" {
+			if row[x].Text == "$" {
 				x++ // behind the blank of the prompt
 			}
-			rows[y][x+1] = terminal.Cell{Text: "▌", Dim: true}
+			row[x+1] = terminal.Cell{Text: "▌", Dim: true}
 			return rows
 		}
 	}
