@@ -125,6 +125,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@$(MAKE) --no-print-directory test-adapters MODULES="$(filter-out $(ENGINE_MODULES),$(MODULES))"
 	@COPPICE_TEST_FULL=1 $(MAKE) --no-print-directory test-engines
 	@$(MAKE) --no-print-directory test-docs
+	@if [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-frameworks; else \
+		echo "==> Python 3.11 is missing: the agents of examples/frameworks were not run (make test-frameworks)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients; else \
 		echo "==> node or npm is missing: the clients for Python and TypeScript were not tested (make test-clients)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
@@ -137,6 +139,14 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
 
+.PHONY: coverage
+coverage: test-env ## Say how much of each package the tests run, programs that they start too (PKG); at least 70 %
+	$(say) "coverage of $(PKG)"
+	@rm -rf "$(CACHE)/coverage" && mkdir -p "$(CACHE)/coverage/programs"
+	@GOCOVERDIR="$(HERE)/coverage/programs" COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(AT_ONCE) -timeout 90m -coverpkg=./... -coverprofile="$(CACHE)/coverage/tests.out" $(TESTFLAGS) $(LONGEST) $(PKG)
+	@go tool covdata textfmt -i="$(CACHE)/coverage/programs" -o "$(CACHE)/coverage/programs.out"
+	@go run ./test/coverage -out "$(CACHE)/coverage/packages.txt" "$(CACHE)/coverage/tests.out" "$(CACHE)/coverage/programs.out" -- $(PKG)
+
 # How often make flaky runs the tests, which, and beside how many burners per processor.
 N ?= 10
 RUN ?=
@@ -148,6 +158,28 @@ flaky: test-env ## Run tests N (10) times beside a load, keep what failures say 
 
 # More flags for the suite, see go run ./test/starve/suite -help.
 STARVED_FLAGS ?=
+
+# The folders whose code is changed, one line at a time, and how much longer than plain tests
+# those of a changed package may take.
+MUTANTS ?= supervisor/strategy supervisor actors/gateway fleet
+MUTANTS_PATIENCE ?= 10
+GREMLINS := $(CACHE)/bin/gremlins
+
+# It works on a copy, which it copies again: what is in .cache stays out of that.
+.PHONY: mutants
+mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place, and see that a test notices (hours for all of it)
+	@rm -rf "$(CACHE)/mutants" && mkdir -p "$(CACHE)/mutants/tree"
+	@git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$(CACHE)/mutants/tree"
+	@status=0; for dir in $(MUTANTS); do \
+		printf '==> changes in %s\n' "$$dir"; report="$(HERE)/mutants/$$(echo "$$dir" | tr / -).json"; \
+		( cd "$(CACHE)/mutants/tree" && GOFLAGS="$(strip $(GOFLAGS) -vet=off)" "$(HERE)/bin/gremlins" unleash "./$$dir" --silent --workers 1 --exclude-files '/' \
+			--timeout-coefficient "$(MUTANTS_PATIENCE)" --invert-logical --invert-loopctrl --invert-assignments --remove-self-assignments -o "$$report" ) && \
+		go run ./test/mutants -package "$$dir" "$$report" || status=1; \
+	done; exit $$status
+
+$(GREMLINS): tools/mutants/go.mod tools/mutants/go.sum
+	$(say) "build the pinned gremlins (once)"
+	@go -C tools/mutants build -o "$(HERE)/bin/gremlins" github.com/go-gremlins/gremlins/cmd/gremlins
 
 .PHONY: test-starved
 test-starved: test-env ## Run the tests that time takes part in beside a load of 10 per processor (20 minutes)
@@ -197,7 +229,7 @@ adapters-require: need-go ## Write the version that the adapters require into th
 .PHONY: pictures
 pictures: test-env ## Draw the pictures of the README anew, from real screens (of the live view where node and Chromium are)
 	$(say) "pictures of real screens in test/repl/pictures"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test ./test/repl -count=1 -run '^TestPictures$$' -update
+	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test ./test/repl -count=1 -run '^(TestPictures|TestMovingPicture)$$' -update
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory live-pictures; else \
 		echo "==> node or Chromium is missing: the pictures of the live view stay as they are (make live-pictures)"; fi
 
@@ -384,6 +416,26 @@ test-lab: test-env ## Drive JupyterLab, with its kernels in coppice serve --jupy
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@CHROMIUM="$(CHROMIUM)" "$(CACHE)/lab/venv/bin/python" -B "$(CACHE)/lab/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/lab" "$(CACHE)/pictures"
 
+# Some of the examples: make test-frameworks FRAMEWORKS=with_langgraph. They are copied, so
+# that node_modules is not among the sources.
+.PHONY: test-frameworks
+test-frameworks: test-env $(if $(shell command -v node && command -v npm),clients,client-wheel) ## Run agents of LangGraph, OpenAI Agents SDK, Pydantic AI, smolagents and AI SDK with a scripted model (needs Python 3.11; AI SDK node and npm)
+	$(say) "agents of other people's frameworks"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-frameworks OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/frameworks"
+	@cmp -s examples/frameworks/requirements.txt "$(CACHE)/frameworks/python-ready.txt" || { \
+		printf '==> the frameworks in .cache/frameworks (once, about a minute)\n'; \
+		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/frameworks/venv" && \
+		"$(CACHE)/frameworks/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r examples/frameworks/requirements.txt && \
+		cp examples/frameworks/requirements.txt "$(CACHE)/frameworks/python-ready.txt"; }
+	@"$(CACHE)/frameworks/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$(CACHE)"/clients/dist/coppice-*.whl
+	@rm -f "$(CACHE)"/frameworks/with_* && cp examples/frameworks/with_* examples/frameworks/package*.json "$(CACHE)/frameworks/"
+	@if command -v node >/dev/null && command -v npm >/dev/null; then \
+		cd "$(CACHE)/frameworks" && npm ci --silent --no-audit --no-fund --ignore-scripts && \
+		mkdir -p node_modules/@coppice && ln -sfn "$(HERE)/clients/typescript" node_modules/@coppice/client; fi
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/frameworks/venv/bin/python" -B test/frameworks/run.py "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/frameworks" $(FRAMEWORKS)
+
 .PHONY: docs
 docs: ## Build the documentation site in .cache/docs/site, and follow its links (needs Python 3.11)
 	$(say) "the documentation site"
@@ -394,7 +446,7 @@ docs: ## Build the documentation site in .cache/docs/site, and follow its links 
 		"$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/docs/venv" && \
 		"$(CACHE)/docs/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r tools/docs/requirements.txt && \
 		cp tools/docs/requirements.txt "$(CACHE)/docs/ready.txt"; }
-	@NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$(CACHE)/docs/venv/bin/python" -m mkdocs build -q --strict -f tools/docs/mkdocs.yml -d "$(HERE)/docs/site"
+	@NO_MKDOCS_2_WARNING=1 DISABLE_MKDOCS_2_WARNING=true PYTHONDONTWRITEBYTECODE=1 "$(CACHE)/docs/venv/bin/python" -m mkdocs build --strict -f tools/docs/mkdocs.yml -d "$(HERE)/docs/site"
 	@"$(CACHE)/docs/venv/bin/python" tools/docs/links.py "$(CACHE)/docs/site" .
 
 # More flags for the suite, see go run ./test/documents/suite -help.
@@ -587,7 +639,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/image tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 

@@ -46,6 +46,10 @@ func TestHibernating(t *testing.T) {
 		{"busy", of3(busy("a")), strategy.Tick{}, nil},
 		{"someone waits for the place", of3(idle("a", time.Minute), waiting("new", 1)), strategy.Spawning{Key: "new"}, []string{"stop a evicted", "wait new"}},
 	})
+	evict := strategy.Exit{Kind: messages.ExitEvicted}
+	decide(t, strategy.Hibernating(fixed{strategy.Abandon("a", evict), strategy.Stop("b", failed)}), []decision{
+		{"only evictions in order", of3(idle("a", 1), idle("b", 1)), strategy.Tick{}, []string{"abandon a evicted", "stop b failed"}},
+	})
 	require.Equal(t, noon.Add(50*time.Second), s.(strategy.TTLs).TTL(of3(idle("a", 10*time.Second)), "a"))
 	require.Zero(t, strategy.Hibernating(strategy.LRU(1)).(strategy.TTLs).TTL(of3(idle("a", 1)), "a"))
 }

@@ -68,6 +68,42 @@ func TestChainForesees(t *testing.T) {
 	})
 }
 
+// TestChainForeseesWhatEnds: a strategy counts those as ending that one before it ends, and
+// no others.
+func TestChainForeseesWhatEnds(t *testing.T) {
+	t.Parallel()
+	evict := strategy.Exit{Kind: messages.ExitEvicted}
+	two, three := of3(idle("a", 9), idle("b", 1)), of3(idle("a", 9), idle("b", 1), idle("c", 5))
+	then := func(ds ...strategy.Directive) strategy.Strategy { return strategy.Chain(fixed(ds), strategy.LRU(1)) }
+	decide(t, then(strategy.Stop("b", evict)), []decision{
+		{"one that is stopped", two, strategy.Tick{}, []string{"stop b evicted"}},
+		{"the others are there", three, strategy.Tick{}, []string{"stop b evicted", "stop a evicted"}},
+	})
+	decide(t, then(strategy.Abandon("b", evict)), []decision{
+		{"one that is given up", two, strategy.Tick{}, []string{"abandon b evicted"}},
+	})
+	decide(t, then(strategy.Resume("c"), strategy.Stop("b", evict)), []decision{
+		{"behind one that goes on", two, strategy.Tick{}, []string{"resume c", "stop b evicted"}},
+	})
+	decide(t, then(strategy.Resume("b")), []decision{
+		{"not one that goes on", two, strategy.Tick{}, []string{"resume b", "stop a evicted"}},
+	})
+}
+
+// TestChainTTL: the first end counts, wherever it comes from.
+func TestChainTTL(t *testing.T) {
+	t.Parallel()
+	ttl := func(all ...strategy.Strategy) time.Time {
+		return strategy.Chain(all...).(strategy.TTLs).TTL(of3(idle("a", 0)), "a")
+	}
+	minute, hour := strategy.IdleTTL(time.Minute), strategy.IdleTTL(time.Hour)
+	require.Zero(t, ttl(strategy.LRU(1)))
+	require.Equal(t, noon.Add(time.Minute), ttl(strategy.LRU(1), minute), "behind one that has none")
+	require.Equal(t, noon.Add(time.Minute), ttl(hour, minute))
+	require.Equal(t, noon.Add(time.Minute), ttl(minute, hour))
+	require.Equal(t, noon.Add(time.Minute), ttl(minute, strategy.For("fish", minute)), "none is no end")
+}
+
 // TestChainIsFair: what a chain says about a key does not depend on the order
 // of its strategies, as far as severity goes.
 func TestChainIsFair(t *testing.T) {
@@ -137,6 +173,10 @@ func TestFor(t *testing.T) {
 		{"an event of another kind", of3(child("a", messages.ChildSuspended, 0, fish)), failOf("a"), nil},
 		{"of its kind", of3(child("a", messages.ChildSuspended, 0, bird)), failOf("a"), []string{"restart a"}},
 		{"of an unknown child", of3(), failOf("a"), nil},
+	})
+	decide(t, strategy.For("bird", fixed{strategy.Escalate(failed)}), []decision{
+		{"it is not even asked about another kind", of3(busy("a")), failOf("a"), nil},
+		{"nor about an unknown child", of3(), failOf("a"), nil},
 	})
 	seen := &spy{}
 	v.failures = map[string][]time.Time{"a": before(1), "b": before(2)}

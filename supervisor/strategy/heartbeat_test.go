@@ -43,6 +43,7 @@ func TestHeartbeat(t *testing.T) {
 		{"starts", of3(child("a", messages.ChildStarting, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},
 		{"ends", of3(child("a", messages.ChildStopping, 0, beat(time.Hour), inCall(time.Hour))), strategy.Tick{}, nil},
 		{"only ticks count", of3(idle("a", 0, beat(time.Hour))), failOf("a"), nil},
+		{"each is looked at", of3(child("a", messages.ChildStarting, 0), idle("b", time.Hour), idle("c", 0, inCall(6*s)), idle("d", 0, inCall(6*s)), idle("e", 0, beat(6*s))), strategy.Tick{}, []string{"abandon c hung", "abandon d hung", "stop e hung"}},
 
 		{"never asked again in peace", of3(idle("a", 0, beat(480*s+1))), resumed(s), []string{"stop a hung"}},
 		{"we stood still for all of it", of3(idle("a", 0, beat(time.Hour), lost(time.Hour, 0, 0, 0))), resumed(0), nil},
@@ -115,6 +116,10 @@ func TestHeartbeatTellsWhatBecameOfTheTime(t *testing.T) {
 		"hung: no sign of life for 6s": idle("a", 0, beat(6*time.Second)),
 		"hung: no sign of life for 4m6s, of which this program stood still for 3m0s and it waited 1m0s for a processor": idle("a", 0, beat(246*time.Second),
 			func(c *strategy.ChildView) { c.Stalled, c.Waited = 3*time.Minute, time.Minute }),
+		"hung: no sign of life for 6.2s, of which this program stood still for 100ms and it waited 100ms for a processor": idle("a", 0, beat(6200*time.Millisecond),
+			func(c *strategy.ChildView) { c.Stalled, c.Waited = 100*time.Millisecond, 100*time.Millisecond }),
+		"hung: no sign of life for 6.1s": idle("a", 0, beat(6100*time.Millisecond),
+			func(c *strategy.ChildView) { c.Stalled, c.Waited = 99*time.Millisecond, 99*time.Millisecond }),
 		"hung: one call did not return for 9s, of which this program stood still for 2s": idle("a", 0, inCall(9*time.Second), func(c *strategy.ChildView) { c.StalledInCall = 2 * time.Second }),
 	} {
 		got := strategy.Heartbeat(2*time.Second).Decide(of3(c), strategy.Tick{})

@@ -111,6 +111,16 @@ func TestBackoff(t *testing.T) {
 	decide(t, strategy.Backoff(strategy.BackoffOptions{}), []decision{
 		{"the defaults", history(0), failOf("a"), []string{"restart a 500ms"}},
 	})
+	decide(t, strategy.Backoff(strategy.BackoffOptions{Initial: time.Second, Multiplier: 1}), []decision{
+		{"the same delay each time", history(8, 4, 0), failOf("a"), []string{"restart a 1s"}},
+	})
+	decide(t, strategy.Backoff(strategy.BackoffOptions{Initial: time.Second, Multiplier: 2}), []decision{
+		{"a minute resets", history(61*time.Second, 0), failOf("a"), []string{"restart a 1s"}},
+		{"less does not", history(60*time.Second, 0), failOf("a"), []string{"restart a 2s"}},
+	})
+	decide(t, strategy.Backoff(strategy.BackoffOptions{Initial: time.Second, Multiplier: 2, Reset: 10 * time.Second}), []decision{
+		{"so does what was said", history(11*time.Second, 0), failOf("a"), []string{"restart a 1s"}},
+	})
 	decide(t, strategy.Backoff(strategy.BackoffOptions{Limit: 2}), []decision{
 		{"within the limit", history(1, 0), failOf("a"), []string{"restart a 750ms"}},
 		{"beyond it", history(2, 1, 0), failOf("a"), []string{"stop a exhausted"}},
@@ -123,6 +133,7 @@ func TestBackoffJitter(t *testing.T) {
 	t.Parallel()
 	s := strategy.Backoff(strategy.BackoffOptions{Initial: time.Second, Jitter: 0.2})
 	seen := make(map[time.Duration]bool)
+	longer, shorter := 0, 0
 	for _, key := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 		v := suspended(key)
 		v.failures = map[string][]time.Time{key: before(0)}
@@ -130,8 +141,15 @@ func TestBackoffJitter(t *testing.T) {
 		require.InDelta(t, time.Second, d, 0.2*float64(time.Second))
 		require.Equal(t, d, s.Decide(v, failOf(key))[0].After)
 		seen[d] = true
+		if d > time.Second {
+			longer++
+		} else {
+			shorter++
+		}
 	}
 	require.Len(t, seen, 8)
+	require.NotZero(t, longer, "half of the keys wait longer")
+	require.NotZero(t, shorter, "and half of them shorter")
 }
 
 func TestGroups(t *testing.T) {
@@ -202,6 +220,7 @@ func TestAutoShutdown(t *testing.T) {
 	decide(t, strategy.AutoShutdown(true), []decision{
 		{"all: another lives", v(messages.ChildBusy), gone("a", messages.ExitNormal), nil},
 		{"all: the last", v(messages.ChildGone), gone("a", messages.ExitNormal), []string{"escalate shutdown"}},
+		{"all: one that does not count lives", of3(child("a", messages.ChildGone, 0, static, significant), child("c", messages.ChildBusy, 0, static)), gone("a", messages.ExitNormal), []string{"escalate shutdown"}},
 		{"all: the other stays failed", v(messages.ChildFailed), gone("a", messages.ExitNormal), []string{"escalate shutdown"}},
 	})
 }

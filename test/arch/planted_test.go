@@ -85,6 +85,8 @@ func TestPlanted(t *testing.T) {
 
 		{"map", "ARCHITECTURE.md", "| a | `nowhere/gone.go` |\n", "names nowhere/gone.go, which is not there"},
 		{"map", "ARCHITECTURE.md", "| a | `ARCHITECTURE.md`, package `sinks/audit` |\n", ""},
+		{"map", "ARCHITECTURE.md", "| `a` | x |\n| `b`, `a` | y |\n", "has a second row about a; the first is in line 1"},
+		{"map", "ARCHITECTURE.md", "| `a` | `b` |\n| `b` | `a` |\n\n| `a` | in another table |\n", ""},
 
 		{"backends", "host.go", "package coppice\n\nimport _ \"" + arch.Module + "/actors/kernel/runner\"\n", "imports the backend actors/kernel/runner"},
 		{"backends", "host.go", "package coppice\n\nvar _ = Runner(nil)\n", "names the backend Runner"},

@@ -1,6 +1,7 @@
 package documents
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,6 +31,30 @@ func TestEveryBlockHasItsPlace(t *testing.T) {
 		}
 	}
 	require.Greater(t, run, 2*not, "most of what is in the documents is run")
+}
+
+// A page that no list names is read by nobody: the site has each in its navigation, and the
+// list of all pages has it, too.
+func TestEveryPageIsListed(t *testing.T) {
+	t.Parallel()
+	site, err := os.ReadFile(filepath.Join(top, "tools", "docs", "mkdocs.yml"))
+	require.NoError(t, err)
+	list, err := os.ReadFile(filepath.Join(top, "docs", "README.md"))
+	require.NoError(t, err)
+	for _, pattern := range []string{"docs/*.md", "docs/*/*.md"} {
+		pages, err := filepath.Glob(filepath.Join(top, filepath.FromSlash(pattern)))
+		require.NoError(t, err)
+		require.NotEmpty(t, pages, pattern)
+		for _, page := range pages {
+			relative, err := filepath.Rel(filepath.Join(top, "docs"), page)
+			require.NoError(t, err)
+			name := filepath.ToSlash(relative)
+			require.Contains(t, string(site), "- "+name+"\n", "tools/docs/mkdocs.yml has no line for it")
+			if name != "README.md" && !strings.HasPrefix("docs/"+name, made) {
+				require.Contains(t, string(list), "]("+name+")", "docs/README.md has no line for it")
+			}
+		}
+	}
 }
 
 // A block that is new, gone or changed is found.

@@ -51,7 +51,6 @@ var table = map[string][]entry{
 		{first: "import { find }", want: "42"},
 		{first: "supervisor", not: shown},
 		{first: "make demo", not: "this runs within make; the demo has a test of its own"},
-		{first: "== The kernel of session b", not: shown},
 	},
 	"docs/install.md": {{first: "curl -fsSL", not: published}},
 	"docs/clients.md": {
@@ -93,6 +92,12 @@ var table = map[string][]entry{
 	"docs/jupyter.md": {
 		{first: "coppice serve --jupyter", lines: []line{{first: "coppice serve --jupyter", want: "http://127.0.0.1:7788/jupyter"}}},
 		{first: "from jupyter_kernel_client", not: "the token is the reader's; make test-jupyter drives a server with jupyter_kernel_client"},
+	},
+	"docs/results.md": {
+		{first: "coppice serve --backend runner", lines: []line{
+			{first: "coppice run --session demo -c 'import os", fails: true, want: "state lost: all variables are gone"},
+			{first: "coppice run --session demo -c '\"x\" in dir()'", want: "False"},
+		}},
 	},
 	"docs/server.md": {
 		{first: "coppice serve &", lines: []line{

@@ -8,6 +8,7 @@ package gobuild
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime/debug"
@@ -31,6 +32,9 @@ func Flags() []string {
 func Coppice(ctx context.Context, dir string) (path string, err error) {
 	path = filepath.Join(dir, "coppice")
 	args := append([]string{"build", "-ldflags=-s -w", "-o", path}, Flags()...)
+	if os.Getenv("GOCOVERDIR") != "" { // make coverage counts what programs run, too
+		args = append(args, "-cover", "-coverpkg=github.com/coppice-run/coppice/...")
+	}
 	said, err := exec.CommandContext(ctx, "go", append(args, "github.com/coppice-run/coppice/cmd/coppice")...).CombinedOutput() //nolint:gosec // our own flags
 	if err != nil {
 		return "", fmt.Errorf("build the command: %w: %s", err, said)
