@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ndjson"
 )
 
@@ -101,10 +102,10 @@ func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules stri
 			return nil, err
 		}
 		i, err := b.startIn(ctx, p, o, modules, progress)
-		if err == nil || ctx.Err() != nil || !p.gone() {
+		if err == nil || ctx.Err() != nil || !p.gone() && !errors.Is(err, forkserver.ErrServerGone) {
 			return i, err
 		}
-		select { // Run may still have to hear of it
+		select { // Run may still have to hear of it, and so may who reads what the server says
 		case <-time.After(awayPoll):
 		case <-ctx.Done():
 		}

@@ -149,6 +149,53 @@ func TestAForkServerComesBackInAStorm(t *testing.T) {
 	require.Equal(t, "=> 2", ok(t, sessionOn(t, f, runner.Options{}, kernel.StartOptions{}), "2").text())
 }
 
+// TestStartsWhileTheForkServerIsKilled: those that it was just asked for wait for the next
+// one, whoever notices first that it has ended.
+func TestStartsWhileTheForkServerIsKilled(t *testing.T) {
+	t.Parallel()
+	f := startServer(runner.ServerOptions{Python: python()})
+	t.Cleanup(func() { require.NoError(t, f.stop()) })
+	b := runner.New(runner.Options{Server: f.server})
+	const kills, starters = 3, 16
+	over := make(chan struct{})
+	failed := make(chan error, starters)
+	var wg sync.WaitGroup
+	for range starters {
+		wg.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				i, err := b.Start(context.Background(), kernel.StartOptions{})
+				if err == nil {
+					err = i.Close(context.Background())
+				}
+				var lost *kernel.LostError
+				if err != nil && !errors.As(err, &lost) { // one that it had begun ends with it
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	for range kills {
+		require.NoError(t, syscall.Kill(<-f.pids, syscall.SIGKILL))
+		require.Error(t, <-f.ended)
+		ctx, cancel := context.WithCancel(context.Background())
+		f.cancel = cancel
+		go func() { f.ended <- f.server.Run(ctx, func(pid int) { f.pids <- pid }) }() // ends with cancel; f.stop is its join
+	}
+	ok(t, sessionOn(t, f, runner.Options{}, kernel.StartOptions{}), "1")
+	close(over)
+	wg.Wait()
+	close(failed)
+	for err := range failed {
+		require.NoError(t, err)
+	}
+}
+
 // TestCrowd runs many sessions at once: none sees another's variables, output
 // or descriptors.
 func TestCrowd(t *testing.T) {
