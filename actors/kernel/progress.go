@@ -50,7 +50,11 @@ func (a *Actor) watch() {
 
 // progress is how far a run came, which has ended.
 func (a *Actor) progress(r *run) messages.Progress {
-	p := messages.Progress{Reach: messages.ReachSent, Begun: r.lastIndex + 1, Cells: len(r.cells), Stop: r.stop, Waited: r.waited, First: r.first}
+	reach := messages.ReachSent
+	if r.unsent {
+		reach = messages.ReachKernel
+	}
+	p := messages.Progress{Reach: reach, Begun: r.lastIndex + 1, Cells: len(r.cells), Stop: r.stop, Waited: r.waited, First: r.first}
 	switch {
 	case r.outcome == messages.OutcomeOK:
 		p.Reach = messages.ReachEnded

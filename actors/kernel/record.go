@@ -16,7 +16,9 @@ type Recorded interface{ Record() Record }
 // Record is what is written down of the call that runs, before it is handed on. Its
 // methods may be called from any goroutine.
 type Record interface {
-	// Begin begins a call. When it fails, the call does not outlive its host.
+	// Begin begins a call. When it fails, the call does not outlive its host. The error is
+	// ErrLeft when the interpreter is left to the next host: then nothing of the call may
+	// be begun here.
 	Begin(exec messages.Execute) error
 	// Output says that an event of the interpreter is about to be handed on, from its
 	// Execute, and Emitted another one.
@@ -66,11 +68,25 @@ func recordOf(i Interpreter, exec messages.Execute) Record {
 // errBare is why a call is not gone on with.
 var errBare = errors.New("the variables that the call was to have (Env, CallEnv) were known to the earlier host alone, and its next cell was not begun")
 
-// note begins to write the call down.
-func (r *run) note() {
-	if r.record != nil && r.record.Begin(r.exec) != nil {
+// ErrLeft says that an interpreter is left to the next host.
+var ErrLeft = errors.New("the interpreter is left to the next host")
+
+// note begins to write the call down. It reports false when nothing of it may begin here:
+// the run ends with its actor then.
+func (r *run) note() bool {
+	if r.record == nil {
+		return true
+	}
+	err := r.record.Begin(r.exec)
+	if errors.Is(err, ErrLeft) {
+		<-r.life.Done()
+		r.outcome, r.unsent, r.cutOff = messages.OutcomeCancelled, true, true
+		return false
+	}
+	if err != nil {
 		r.record = nil // it ends with its host, as without KeepSessions
 	}
+	return true
 }
 
 // resume goes on with a call of an earlier host: what was handed on there is handed on

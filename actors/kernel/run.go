@@ -106,6 +106,7 @@ type run struct {
 	lost      error // the interpreter is gone or given up
 	exited    bool  // the code ended its interpreter
 	cutOff    bool  // the incarnation was stopped while a cell ran
+	unsent    bool  // nothing of it was begun: the interpreter is left to the next host
 	exceeded  *messages.ResourceLimitExceeded
 	stdin     bool
 	notes     []string // why output may be missing
@@ -164,8 +165,9 @@ func (r *run) serve(ctx *supervisor.Ctx) {
 	first := 0
 	if r.exec.Resumed {
 		first = r.resume(ctx)
-	} else {
-		r.note()
+	} else if !r.note() {
+		r.gather()
+		return
 	}
 	if r.exec.ResetNames && (r.from == nil || first == 0 && !r.from.Begun) {
 		r.resetNames()

@@ -17,6 +17,8 @@
 //     with a [*RefusedError]. That lines are missing at its end cannot be seen here; the frames
 //     of the session are numbered, and tell.
 //   - A log holds [MaxLog] bytes, and says so when events were left out.
+//   - Between Cell and what it says there is no host: once a log is frozen, neither a call nor
+//     a cell begins with this host ([ErrFrozen]), so that none runs twice.
 //   - It holds no values of environments: a call that has any is not begun on a further cell
 //     by a later host.
 //

@@ -72,12 +72,12 @@ func write(t testing.TB, dir string) (*estate.Log, string) {
 		ID: "call", Key: messages.SessionKey{Session: "work", Cwd: "/tmp"}, Cells: []messages.Cell{{Code: "1"}, {Code: "2"}, {Code: "3"}},
 		CallEnv: map[string]string{"TOKEN": "a secret"},
 	}))
-	l.Cell(0, 4)
+	require.NoError(t, l.Cell(0, 4))
 	l.Emitted(messages.Status{Status: messages.CellRunning})
 	l.Output(messages.Stream{Name: messages.StdoutStream, Text: "one\n"}, estate.Place{Frame: 1, Nth: 1})
 	l.Emitted(messages.Status{Status: messages.CellComplete})
 	l.Ended(0, messages.CellResult{Outcome: messages.OutcomeOK, Status: messages.CellComplete})
-	l.Cell(1, 5)
+	require.NoError(t, l.Cell(1, 5))
 	l.Emitted(messages.Status{Status: messages.CellRunning})
 	l.Output(messages.LateBegins(0), estate.Place{Frame: 1, Nth: 1, Late: true})
 	l.Output(messages.Stream{Name: messages.StderrStream, Text: "wrong\n"}, estate.Place{Frame: 1, Nth: 2, Late: true})
@@ -171,7 +171,7 @@ func TestALogThatIsFull(t *testing.T) {
 	defer l.Close()
 	l.Narrow(1 << 10)
 	require.NoError(t, l.Begin(messages.Execute{ID: "call", Cells: []messages.Cell{{}}}))
-	l.Cell(0, 1)
+	require.NoError(t, l.Cell(0, 1))
 	text := string(bytes.Repeat([]byte("x"), 200))
 	for n := range 9 {
 		l.Output(messages.Stream{Name: messages.StdoutStream, Text: text}, estate.Place{Frame: uint64(n + 1), Nth: 1})

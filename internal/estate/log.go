@@ -108,14 +108,20 @@ func Reopen(dir, name string, seal []byte, r *Running) (*Log, error) {
 	return &Log{file: f, mac: hmac.New(sha256.New, seal), last: r.last, size: r.size, full: r.Full, open: true, most: MaxLog}, nil
 }
 
+// ErrFrozen is the error of a log that was left to the next host.
+var ErrFrozen = errors.New("the log is the next host's")
+
 // Begin begins a call, in place of the one before. Variables that are to be set are left
-// out: their values may be secrets.
+// out: their values may be secrets. The error is [ErrFrozen] after Freeze.
 func (l *Log) Begin(exec messages.Execute) error {
 	bare := len(exec.Env)+len(exec.CallEnv) > 0
 	exec.Env, exec.CallEnv = nil, nil
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil || l.frozen {
+	if l.frozen {
+		return ErrFrozen
+	}
+	if l.file == nil {
 		return os.ErrClosed
 	}
 	l.open = false
@@ -130,8 +136,15 @@ func (l *Log) Begin(exec messages.Execute) error {
 	return nil
 }
 
-// Cell says that a cell of the call is sent to the session, under a number of its own.
-func (l *Log) Cell(cell int, id uint64) { l.add(line{Kind: kindCell, Cell: cell, ID: id}) }
+// Cell says that a cell of the call is sent to the session, under a number of its own. The
+// error is [ErrFrozen] after Freeze: then it must not be sent, since the next host begins
+// it.
+func (l *Log) Cell(cell int, id uint64) error {
+	if !l.add(line{Kind: kindCell, Cell: cell, ID: id}) {
+		return ErrFrozen
+	}
+	return nil
+}
 
 // Output says that an event is handed on that comes of a frame of the session.
 func (l *Log) Output(e messages.Event, at Place) {
@@ -198,19 +211,22 @@ func (l *Log) event(what line, e messages.Event) {
 }
 
 // add writes a line of the call. A log that cannot be written is given up: the call goes
-// on, and does not outlive its host.
-func (l *Log) add(what line) {
+// on, and does not outlive its host. It reports false for a log that is frozen.
+func (l *Log) add(what line) bool {
 	if l == nil {
-		return
+		return true
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil || l.frozen || !l.open {
-		return
+	if l.frozen {
+		return false
+	}
+	if l.file == nil || !l.open {
+		return true
 	}
 	if over := l.size+int64(len(what.Event)) > l.most; over && what.Event != nil {
 		if l.full {
-			return
+			return true
 		}
 		l.full = true
 		what = line{Kind: kindFull}
@@ -219,6 +235,7 @@ func (l *Log) add(what line) {
 		l.open = false
 		_ = l.file.Truncate(0)
 	}
+	return true
 }
 
 // write writes a line with its seal. l.mu is held.

@@ -47,8 +47,12 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if i.limits.CPU > 0 {
 		c.cpu, _ = process.CPUTime(i.info.PID) // without it, all that the process has used counts
 	}
-	if r.Index >= 0 && c.from == nil {
-		i.logged().Cell(r.Index, c.id)
+	if r.Index >= 0 && c.from == nil && i.logged().Cell(r.Index, c.id) != nil {
+		select { // the next host begins it
+		case <-ctx.Done():
+		case <-i.done:
+		}
+		return kernel.CellReply{}, context.Cause(ctx)
 	}
 	i.setRunning(c.id)
 	reply, err := c.run(ctx)

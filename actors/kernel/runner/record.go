@@ -28,7 +28,11 @@ type record struct{ i *Interpreter }
 // Begin begins a call.
 func (r record) Begin(exec messages.Execute) error {
 	r.i.kept.use(exec.Owner)
-	return r.i.kept.log.Begin(exec)
+	err := r.i.kept.log.Begin(exec)
+	if errors.Is(err, estate.ErrFrozen) {
+		return kernel.ErrLeft
+	}
+	return err
 }
 
 // Output notes an event that the cell is about to hand on. It is called by emit, in the

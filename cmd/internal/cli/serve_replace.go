@@ -48,7 +48,11 @@ func (f serveFlags) unhanded(env []string) string {
 		is   bool
 		name string
 	}{
-		{f.e2b, "--e2b"}, {f.e2bDebug, "--e2b-debug"}, {f.jupyter, "--jupyter"}, {f.listen.addr != "", "--listen"}, {f.fleet.servers != "", "--fleet"},
+		{f.e2b, "--e2b"},
+		{f.e2bDebug, "--e2b-debug"},
+		{f.jupyter, "--jupyter"},
+		{f.listen.addr != "", "--listen"},
+		{f.fleet.servers != "", "--fleet"},
 		{f.hibernate.wanted(env), "--hibernate"},
 	} {
 		if one.is {

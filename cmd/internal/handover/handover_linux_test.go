@@ -208,7 +208,7 @@ func succeed(ctx context.Context, role []string) error {
 		return err
 	}
 	wait := func(step string) {
-		fmt.Println(step)
+		_, _ = fmt.Fprintln(os.Stdout, step)
 		if step == role[0] {
 			select {}
 		}

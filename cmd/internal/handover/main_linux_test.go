@@ -17,7 +17,7 @@ const roleEnv = "COPPICE_TEST_SUCCESSOR"
 func TestMain(m *testing.M) {
 	if role := os.Getenv(roleEnv); role != "" {
 		if err := succeed(context.Background(), strings.Split(role, " ")); err != nil {
-			fmt.Println(err)
+			_, _ = fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
 		os.Exit(0)

@@ -135,8 +135,7 @@ func (f *Offer) hear(w wire) (gone bool) {
 			return true
 		}
 	}
-	var no *RefusedError
-	if errors.As(err, &no) {
+	if no, is := errors.AsType[*RefusedError](err); is {
 		_ = w.send(message{Kind: refused, Version: Version, Program: f.o.Program, Reason: no.Reason}) // it may have gone
 		f.o.Logger.Info("a successor was refused", "process", who.PID, "why", no.Reason)
 	} else if f.life.Err() == nil {

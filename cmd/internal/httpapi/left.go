@@ -104,7 +104,7 @@ type leftExecution struct {
 	Events uint64           `json:"events"`
 	// Ended says that it has ended, with Info.Result. Else it went on until the sessions were
 	// left: Info.Result is what it came to here, which counts when the next server knows
-	// nothing of it, unless nothing of it ran: then it is made anew, if it is Wanted still.
+	// nothing of it, unless it had reached no kernel: then it is made anew, if it is Wanted still.
 	Ended  bool `json:"ended,omitempty"`
 	Wanted bool `json:"wanted,omitempty"`
 }

@@ -147,7 +147,7 @@ func (a *API) goOnWith(left *imported, one leftExecution, k *coppice.KeptCall) e
 		run = func(ctx context.Context, x *execution, _ func()) (messages.Result, messages.RawJSON, error) {
 			return a.follows(ctx, x, k)
 		}
-	case came != nil && !came.Ran() && one.Wanted:
+	case came != nil && one.Wanted && unsent(came.Progress.Reach):
 		var e client.Execute
 		if err := json.Unmarshal([]byte(one.Asked), &e); err != nil || info.Kind != client.KindCall {
 			break
@@ -177,6 +177,12 @@ func (a *API) goOnWith(left *imported, one leftExecution, k *coppice.KeptCall) e
 	}
 	<-x.settled // so that those of a session keep their order
 	return nil
+}
+
+// unsent reports whether a call that came so far has reached no kernel, so that nothing of it
+// can have run.
+func unsent(r messages.Reach) bool {
+	return r == messages.ReachUnsent || r == messages.ReachTurn || r == messages.ReachPlace || r == messages.ReachKernel
 }
 
 // restore puts an execution into the table that has ended.

@@ -3,6 +3,8 @@ package httpserver
 import (
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -161,6 +163,7 @@ func Relay(addr string, streams time.Duration) http.Handler {
 			r.Out.Host = r.In.Host
 		},
 		Transport: transport, FlushInterval: -1,
+		ErrorLog: log.New(io.Discard, "", 0), // that a stream was broken off is no news
 		ModifyResponse: func(r *http.Response) error {
 			if r.StatusCode != http.StatusSwitchingProtocols {
 				r.Header.Set("Connection", "close")
