@@ -207,9 +207,14 @@ $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver: tools/engines/go.mod tools/engine
 	@go -C tools/engines build -o "$(HERE)/bin/etcd" go.etcd.io/etcd/server/v3
 	@go -C tools/engines build -o "$(HERE)/bin/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
 
+# Whose definition of a ServiceMonitor the one in examples/kubernetes is held against.
+OPERATOR := github.com/prometheus-operator/prometheus-operator
+
 .PHONY: test-engines
 test-engines: $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver ## Test fleets on real servers of etcd and an API server of Kubernetes, which it builds (once, minutes)
+	@go -C tools/crds mod download $(OPERATOR)
 	@COPPICE_TEST_ETCD="$(HERE)/bin/etcd" COPPICE_TEST_KUBE_APISERVER="$(HERE)/bin/kube-apiserver" \
+		COPPICE_TEST_SERVICE_MONITOR="$$(go -C tools/crds list -m -f '{{.Dir}}' $(OPERATOR))/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml" \
 		$(MAKE) --no-print-directory test-adapters MODULES="$(ENGINE_MODULES)" TAGS="-tags engines"
 
 .PHONY: coppice-fleet

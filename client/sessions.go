@@ -16,6 +16,14 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 	return h, err
 }
 
+// Ready asks whether the server takes requests that begin something: one that is about to end
+// does not, and neither does a node of a fleet that is draining or may not act at the moment.
+// nil says that it does.
+func (c *Client) Ready(ctx context.Context) error {
+	var told struct{ OK bool }
+	return c.ask(ctx, http.MethodGet, "readyz", nil, nil, &told)
+}
+
 // Drain asks a server that is a node of a fleet to begin nothing more, and to end once what
 // runs at it has ended. It returns the node's ID, and does not wait. Another server answers
 // with the code "not_found".

@@ -20,6 +20,7 @@ type healthFlags struct {
 	url     string
 	timeout time.Duration
 	json    bool
+	ready   bool
 }
 
 // healthReport is what health --json prints.
@@ -41,15 +42,22 @@ func (a *app) healthCommand() *cobra.Command {
 container or a service. One line says how it is, and the exit code is 1 when it does not
 answer in time, when it is about to end, or when none runs.
 
+--ready asks whether anything may begin there, too: a node of a fleet that is draining, or that
+has lost touch with the directory of the fleet, is well, and not ready. It is for what sends
+requests to a server; what ends one that is not well does without, or it would end sessions
+that are kept.
+
 --url asks the server at an address, with the token of COPPICE_TOKEN. Without its token
 a server says that it lives, and no more.`,
 		Example: `  coppice health
+  coppice health --ready
   coppice health --url http://127.0.0.1:7788 --timeout 2s --json`,
 		Errors: console.ServerFailure,
 		Run:    func(ctx context.Context, _ []string) error { return a.health(ctx, f) },
 	}.Make()
 	cmd.Flags().StringVar(&f.url, "url", "", "the address of the server (default: the one that runs for this user)")
 	cmd.Flags().Var((*console.Time)(&f.timeout), "timeout", "how long it may take to answer: seconds, or a time such as 2s")
+	cmd.Flags().BoolVar(&f.ready, "ready", false, "want it to take requests that begin something, too")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -104,6 +112,12 @@ func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) err
 		return fmt.Errorf("the server at %s does not say that it is well: %w", r.URL, err)
 	}
 	r.Server = &h
+	if !f.ready {
+		return nil
+	}
+	if err := c.Ready(asking); err != nil {
+		return fmt.Errorf("the server at %s lets nothing begin at the moment: it is about to end, or a node of a fleet that is draining or suspended: %w", r.URL, err)
+	}
 	return nil
 }
 

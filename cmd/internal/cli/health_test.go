@@ -41,6 +41,28 @@ func TestHealth(t *testing.T) {
 	}
 }
 
+// TestReadiness: a server that is well may let nothing begin.
+func TestReadiness(t *testing.T) {
+	for status, want := range map[int]int{http.StatusOK: 0, http.StatusServiceUnavailable: 1} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			if r.URL.Path == "/readyz" {
+				w.WriteHeader(status)
+			}
+			_, _ = w.Write([]byte(`{"status":"ok","ok":true}`))
+		}))
+		p := newPlace(t, nil)
+		code, out, told := p.run("", "health", "--ready", "--url", s.URL)
+		require.Equal(t, want, code, out+told)
+		if want != 0 {
+			require.Contains(t, told, "lets nothing begin at the moment")
+		}
+		code, _, _ = p.run("", "health", "--url", s.URL)
+		require.Equal(t, 0, code, "it lives")
+		s.Close()
+	}
+}
+
 // TestHealthOfASilentServer: one that takes a connection and says nothing is not well.
 func TestHealthOfASilentServer(t *testing.T) {
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
