@@ -228,12 +228,12 @@ type Confined struct {
 	Done  func()
 	// Env is set for it.
 	Env []string
-	// Sealed says that the program has its environment and its limits behind the walls: what is
-	// started in its place gets Env alone, and no limits.
+	// Sealed: what is started in its place gets Env alone, and no limits: it has them behind the walls.
 	Sealed bool
-	// Signal sends a signal to the program and all that it has started, where one to what was
-	// started in its place does not reach it. nil: it does.
+	// Signal signals the program and all that it has started. nil: its group hears of signals.
 	Signal func(ctx context.Context, number int) error
+	// Over is called when it has ended. nil: nothing is.
+	Over func()
 	// Thread is called on the thread that it is forked from, which is thrown away
 	// afterwards. nil: nothing is.
 	Thread func() error

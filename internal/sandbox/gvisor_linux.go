@@ -15,6 +15,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/coppice-run/coppice/internal/file/temp"
 )
 
 // runsc is the program of gVisor, and how to get it.
@@ -120,6 +122,7 @@ func (r Rules) bundle(path string, c Command) (Command, error) {
 	}
 	return Command{
 		Path: path, Args: append(slices.Clone(args), "run", "-bundle", dir, "coppice-"+name), Signal: signal,
+		Over: func() { _ = temp.Remove(dir) },
 		// The program has its environment from the description: runsc gets none of it.
 		Env: []string{"PATH=" + os.Getenv("PATH")},
 	}, nil

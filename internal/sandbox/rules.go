@@ -91,6 +91,9 @@ type Command struct {
 	// Signal sends a signal to all that runs behind the rung, where a signal to the command does
 	// not reach that: of what Wrap returns on the rung GVisor. nil: it does.
 	Signal func(ctx context.Context, number int) error
+	// Over removes what the rung keeps for the command, once that has ended; nil: nothing. What
+	// it leaves goes with Scratch.
+	Over func()
 }
 
 // Bounds are limits of a program and of each that it starts. 0: there is none.

@@ -67,7 +67,7 @@ var layers = []layer{
 	{dir: "internal/jupyter", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "internal/toolspec", ours: []string{"internal/file", "internal/secret"}, theirs: []string{"github.com/joho/godotenv"}},
 	{dir: "internal/toolenv", ours: []string{"internal/..."}, theirs: []string{"github.com/BurntSushi/toml", "github.com/gofrs/flock"}},
-	{dir: "internal/sandbox", ours: []string{"internal/file"}, theirs: []string{"golang.org/x/sys/...", "golang.org/x/net/bpf", "github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch"}},
+	{dir: "internal/sandbox", ours: []string{"internal/file", "internal/file/temp"}, theirs: []string{"golang.org/x/sys/...", "golang.org/x/net/bpf", "github.com/elastic/go-seccomp-bpf", "github.com/elastic/go-seccomp-bpf/arch"}},
 	{dir: "internal/...", ours: []string{"messages", "internal/..."}, theirs: []string{"github.com/gofrs/flock", "golang.org/x/sys/..."}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "internal/..."}, theirs: []string{hollywood}},
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},

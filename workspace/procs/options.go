@@ -116,6 +116,8 @@ type Behind struct {
 	// Signal sends a signal to the program and all that it has started, where one to what was
 	// started in its place does not reach it. nil: it does.
 	Signal func(ctx context.Context, number int) error
+	// Over is called when it has ended. nil: nothing is.
+	Over func()
 	// Thread is called on the thread that it is forked from, which is thrown away
 	// afterwards. nil: nothing is.
 	Thread func() error

@@ -26,6 +26,7 @@ type Process struct {
 	log *log
 	// signal sends a signal to a program that hears none of its group's; nil: it hears them.
 	signal func(ctx context.Context, number int) error
+	over   func()        // called when it has ended; nil: nothing is
 	done   chan struct{} // closed when the end is in the log
 	exit   Exit          // set before done is closed
 	life   context.Context
@@ -109,7 +110,7 @@ func (p *Process) start(program string) error {
 		if po.Env = append(slices.Clip(po.Env), b.Env...); b.Sealed {
 			po.Env, po.AddressSpace, po.MaxFiles, po.FileSize = b.Env, 0, 0, 0
 		}
-		p.signal = b.Signal
+		p.signal, p.over = b.Signal, b.Over
 	}
 	po.Path, po.Args = program, args
 	var theirs, ours []*os.File // the ends of pipes
@@ -219,6 +220,9 @@ func (p *Process) missing(err error) {
 func (p *Process) wait(pumps *sync.WaitGroup, outs map[EventKind]*os.File) {
 	defer close(p.done)
 	<-p.p.Done()
+	if p.over != nil {
+		p.over()
+	}
 	for _, f := range outs {
 		_ = f.SetReadDeadline(time.Now().Add(quiet)) // a terminal without deadlines ends with its processes
 	}

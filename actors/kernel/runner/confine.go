@@ -58,7 +58,7 @@ func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
 	}
 	c := kernel.Confined{Path: wrapped.Path, Args: wrapped.Args, Files: wrapped.Files, Done: done, Env: env}
 	if rules.Inside() {
-		c.Env, c.Sealed, c.Signal = wrapped.Env, true, wrapped.Signal
+		c.Env, c.Sealed, c.Signal, c.Over = wrapped.Env, true, wrapped.Signal, wrapped.Over
 	}
 	if level > sandbox.Off {
 		c.Thread, c.Name = rules.Confine, rules.Name()

@@ -3,7 +3,6 @@ package runner
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 
@@ -134,7 +133,7 @@ func (s *Server) clean() error {
 	var err error
 	for _, dir := range []*string{&s.temp, &s.boxes} {
 		if *dir != "" {
-			err = errors.Join(err, os.RemoveAll(*dir))
+			err = errors.Join(err, temp.Remove(*dir))
 			*dir = ""
 		}
 	}

@@ -8,7 +8,8 @@
 //     it cannot change that.
 //   - [Clean] removes only what is proved to be left behind: a folder of this user, made
 //     in this pid namespace, by a process that has ended. A folder whose maker is not
-//     known stays, and a link is not followed.
+//     known stays, and a link is not followed. A folder below which something is mounted
+//     stays: what that leads to is somebody else's.
 //
 // Any goroutine may call the functions.
 package temp

@@ -53,13 +53,43 @@ func Clean(ctx context.Context) (gone []string, err error) {
 		if ctx.Err() != nil {
 			return gone, errors.Join(err, context.Cause(ctx))
 		}
-		if failed := os.RemoveAll(dir); failed != nil {
+		if failed := Remove(dir); failed != nil {
 			err = errors.Join(err, fmt.Errorf("remove what was left behind: %w", failed))
 			continue
 		}
 		gone = append(gone, dir)
 	}
 	return gone, err
+}
+
+// Remove removes a folder, unless something is mounted below it, which would go with it: then
+// the error says so.
+func Remove(dir string) error {
+	above, err := filepath.EvalSymlinks(filepath.Dir(dir))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("look at %s: %w", dir, err)
+	}
+	at, err := mounts()
+	if err != nil {
+		return fmt.Errorf("see what is mounted below %s: %w", dir, err)
+	}
+	if point := below(filepath.Join(above, filepath.Base(dir)), at); point != "" {
+		return fmt.Errorf("%s is mounted below %s, which stays: unmount it first", point, dir)
+	}
+	return os.RemoveAll(dir)
+}
+
+// below returns the first of these paths that is a folder or lies in it, "" for none.
+func below(dir string, paths []string) string {
+	for _, path := range paths {
+		if rel, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(rel) {
+			return path
+		}
+	}
+	return ""
 }
 
 // dead says whether a name is that of a folder whose maker, of this pid namespace, has
