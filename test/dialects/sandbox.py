@@ -259,6 +259,8 @@ async def _():
     f = it["s"].files
     assert (await a(f.write("dir/a.txt", "hällo"))).name == "a.txt"
     assert (await a(f.write("b.bin", io.BytesIO(b"\0\xff"), gzip=True))).name == "b.bin"
+    assert (await a(f.write("m.txt", "m", metadata={"Author": "Ann B"}))).metadata == {"author": "Ann B"}
+    assert (await a(f.get_info("m.txt"))).metadata == {"author": "Ann B"}
 
 
 @check("files.write_files")

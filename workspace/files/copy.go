@@ -143,12 +143,24 @@ func (c copying) file(from, into *os.Root, i fs.FileInfo) (err error) {
 		return err
 	}
 	if err = c.content(out, in, account); err == nil {
+		err = copyAttributes(out, in)
+	}
+	if err == nil {
 		err = out.Chmod(i.Mode().Perm())
 	}
 	if err = errors.Join(err, out.Close()); err != nil {
 		return err
 	}
 	return into.Chtimes(i.Name(), i.ModTime(), i.ModTime())
+}
+
+// copyAttributes copies those that belong to the user.
+func copyAttributes(out, in *os.File) error {
+	all, err := file.Attributes(in, "")
+	if err != nil {
+		return err
+	}
+	return file.SetAttributes(out, all)
 }
 
 // content copies what a file holds, piece by piece.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -67,6 +68,22 @@ func (f *Folder) Read(ctx context.Context, name string, most int64) ([]byte, err
 		return nil, fail("read", name, err)
 	}
 	return data, nil
+}
+
+// Attributes returns the user's extended attributes of a regular file whose names begin with
+// prefix; none where the file system has none. What cannot be opened has none, nor has what is
+// no file.
+func (f *Folder) Attributes(name, prefix string) (map[string]string, error) {
+	r, err := f.Open(name)
+	if errors.Is(err, ErrIsDir) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrPath) || file.IsNotRegular(err) {
+		return map[string]string{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = r.Close() }() // it was only read
+	found, err := file.Attributes(r.f, prefix)
+	return found, fail("read", name, err)
 }
 
 var _ io.ReadSeekCloser = (*Reader)(nil)

@@ -25,6 +25,10 @@ type WriteOptions struct {
 	// NoParents refuses to make the directories that are missing. false: they are made,
 	// with the permission bits 0755 less the umask.
 	NoParents bool
+	// Attributes are kept beside the content, each a value by its name: the user's extended
+	// attributes of the file system, of which a file that is replaced keeps none. Where they
+	// cannot be kept, the error is ErrAttributes, and nothing is written.
+	Attributes map[string]string
 }
 
 // piece is how much of a file is in memory while it is written.
@@ -84,6 +88,9 @@ func (f *Folder) replace(ctx context.Context, dir *os.Root, base string, r io.Re
 		}
 	}()
 	err = copyWithin(ctx, out, r, account)
+	if err == nil {
+		err = file.SetAttributes(out, o.Attributes)
+	}
 	if err == nil && before != nil {
 		err = out.Chmod(before.Mode().Perm())
 	}

@@ -18,7 +18,7 @@
 //
 // There is one user, that of the server; asking for another one is refused. A path
 // outside of the folder is refused by the files API, though processes may reach it unless
-// they are isolated. Files have no metadata.
+// they are isolated. The metadata of files are their extended attributes, user.e2b.NAME.
 //
 // All methods may be called from any goroutine.
 package envd

@@ -20,10 +20,49 @@ type written struct {
 	Name string `json:"name"`
 	Type string `json:"type"`
 	Path string `json:"path"`
+	// Metadata is what is kept about it.
+	Metadata map[string]string `json:"metadata,omitempty"`
 }
 
-// metadataPrefix begins the headers by which clients would keep something about a file.
-const metadataPrefix = "X-Metadata-"
+const (
+	// metadataPrefix begins the headers by which clients keep something about a file.
+	metadataPrefix = "X-Metadata-"
+	// attributePrefix begins the names of the attributes in which that is kept, after the
+	// "user." that all of these have: programs in a sandbox find it there.
+	attributePrefix = "e2b."
+)
+
+// attributes are the metadata of a request, as a file keeps them.
+func attributes(h http.Header) map[string]string {
+	kept := map[string]string{}
+	for name, values := range h {
+		if key, ok := strings.CutPrefix(name, metadataPrefix); ok && key != "" && len(values) > 0 {
+			kept[attributePrefix+strings.ToLower(key)] = values[0]
+		}
+	}
+	return kept
+}
+
+// metadata is what is kept about a file, nil for nothing.
+func metadata(f *files.Folder, at string) map[string]string {
+	kept, err := f.Attributes(at, attributePrefix)
+	if err != nil {
+		return nil // it has gone
+	}
+	return plainKeys(kept)
+}
+
+// plainKeys are metadata under the names that clients have for them.
+func plainKeys(kept map[string]string) map[string]string {
+	if len(kept) == 0 {
+		return nil
+	}
+	plain := make(map[string]string, len(kept))
+	for name, value := range kept {
+		plain[strings.TrimPrefix(name, attributePrefix)] = strings.ToValidUTF8(value, "\uFFFD")
+	}
+	return plain
+}
 
 // download sends a file.
 func (s *Sandbox) download(w http.ResponseWriter, r *http.Request) {
@@ -68,12 +107,6 @@ func (s *Sandbox) upload(w http.ResponseWriter, r *http.Request) {
 	if user := r.URL.Query().Get("username"); !allowed(user) {
 		answer.Error(w, http.StatusUnauthorized, otherUser(user))
 		return
-	}
-	for name := range r.Header {
-		if key, ok := strings.CutPrefix(name, metadataPrefix); ok {
-			answer.Error(w, http.StatusBadRequest, "files have no metadata here: leave out "+strings.ToLower(key))
-			return
-		}
 	}
 	leave, err := s.w.Enter()
 	if err != nil {
@@ -187,9 +220,10 @@ func (s *Sandbox) write(r *http.Request, list []written, name string, body io.Re
 	if err != nil {
 		return nil, err
 	}
-	i, err := f.Write(r.Context(), at, body, files.WriteOptions{})
+	kept := attributes(r.Header)
+	i, err := f.Write(r.Context(), at, body, files.WriteOptions{Attributes: kept})
 	if err != nil {
 		return nil, err
 	}
-	return append(list, written{path.Base(i.Path), "file", s.full(i.Path)}), nil
+	return append(list, written{path.Base(i.Path), "file", s.full(i.Path), plainKeys(kept)}), nil
 }

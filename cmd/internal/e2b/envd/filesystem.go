@@ -46,6 +46,9 @@ func (s *filesystemService) entry(f *files.Folder, i files.Info) *filesystem.Ent
 		Name: filepath.Base(full), Path: full, Size: i.Size, Mode: uint32(i.Mode.Perm()), Permissions: mode.String(),
 		Owner: self().name, Group: self().group, ModifiedTime: timestamppb.New(i.Modified), Type: typeOf(i.Kind),
 	}
+	if i.Kind == files.KindFile {
+		e.Metadata = metadata(f, i.Path)
+	}
 	if i.Kind == files.KindLink {
 		e.IsSymlink, e.SymlinkTarget = true, &i.Target
 		if target, err := follow(f, i); err == nil {

@@ -63,6 +63,8 @@ func class(err error) (connect.Code, int) {
 		return connect.CodeDeadlineExceeded, http.StatusGatewayTimeout
 	case errors.Is(err, files.ErrQuota), errors.Is(err, workspace.ErrNoPlace):
 		return connect.CodeResourceExhausted, http.StatusInsufficientStorage
+	case errors.Is(err, files.ErrAttributes):
+		return connect.CodeUnimplemented, http.StatusNotImplemented
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, workspace.ErrUnknownProcess):
 		return connect.CodeNotFound, http.StatusNotFound
 	case errors.Is(err, fs.ErrExist):
