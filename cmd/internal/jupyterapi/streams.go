@@ -12,11 +12,14 @@ const (
 	// together is how long what code prints is gathered before it is one message, after there
 	// was one: clients take long for each, and notebooks keep each.
 	together = 50 * time.Millisecond
+	// soon is how long the first of it waits for more: a cell that prints some lines has one
+	// output then, as on ipykernel, and notebooks that were run twice are the same.
+	soon = 20 * time.Millisecond
 	// maxPiece is how much is not gathered any longer, in bytes.
 	maxPiece = 64 << 10
 )
 
-// streams hands on what code prints: at once when nothing was for a while, else all of an
+// streams hands on what code prints: soon when nothing was for a while, else all of an
 // interval as one piece. Its methods may be called from any goroutine; pieces are handed on
 // one at a time, in the order of the text.
 type streams struct {
@@ -38,12 +41,11 @@ func (s *streams) add(name, text string) {
 	}
 	s.name = name
 	s.waits.WriteString(text)
-	left := together - time.Since(s.last)
 	switch {
-	case left <= 0, s.waits.Len() >= maxPiece:
+	case s.waits.Len() >= maxPiece:
 		s.send()
 	case s.timer == nil:
-		s.timer = time.AfterFunc(left, s.flush)
+		s.timer = time.AfterFunc(max(together-time.Since(s.last), soon), s.flush)
 	}
 }
 

@@ -173,7 +173,9 @@ async def _serve(connection: Dict[str, Any], server: Server, ident: str) -> bool
 
 
 def main(args: List[str]) -> int:
-    """Runs a kernel and returns the exit code."""
+    """Runs a kernel and returns the exit code. Options are left out: clients give those of
+    ipykernel to every kernel that has its name, python3."""
+    args = [arg for arg in args if not arg.startswith("--")]
     if len(args) != 1:
         print("usage: python -m coppice_kernel CONNECTION_FILE", file=sys.stderr)
         return 2
