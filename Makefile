@@ -343,6 +343,13 @@ test-papermill: test-env jupyter-venv ## Run notebooks with papermill and nbconv
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/jupyter/venv/bin/python" -B test/dialects/notebooks/run.py "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" test/integration/testdata/notebooks "$(CACHE)/jupyter" $(NOTEBOOKS)
 
+# How many kernels: make bench-jupyter KERNELS=20.
+.PHONY: bench-jupyter
+bench-jupyter: test-env jupyter-venv ## Measure coppice serve --jupyter beside a Jupyter Server with ipykernel (KERNELS=50; needs Python 3.11)
+	$(say) "kernels of coppice beside those of a Jupyter Server"
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/jupyter/venv/bin/python" -B test/dialects/figures/run.py "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/jupyter" $(KERNELS)
+
 .PHONY: test-lab
 test-lab: test-env ## Drive JupyterLab, with its kernels in coppice serve --jupyter, in a headless Chromium (needs Python 3.11, node 20, npm and Chromium)
 	$(say) "JupyterLab in a browser"
@@ -357,7 +364,7 @@ test-lab: test-env ## Drive JupyterLab, with its kernels in coppice serve --jupy
 	@cp test/dialects/lab/*.json test/dialects/lab/*.mjs test/dialects/lab/*.py "$(CACHE)/lab/"
 	@cd "$(CACHE)/lab" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
-	@CHROMIUM="$(CHROMIUM)" "$(CACHE)/lab/venv/bin/python" -B "$(CACHE)/lab/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/lab" "$(CACHE)/pictures"
+	@CHROMIUM="$(CHROMIUM)" "$(CACHE)/lab/venv/bin/python" -B "$(CACHE)/lab/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/lab" "$(CACHE)/pictures"
 
 .PHONY: docs
 docs: ## Build the documentation site in .cache/docs/site, and follow its links (needs Python 3.11)

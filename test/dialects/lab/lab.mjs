@@ -1,5 +1,5 @@
 // Drives JupyterLab in a headless Chromium, with its kernels in a coppice serve --jupyter: opens
-// a notebook, runs all of it, interrupts, restarts, answers input(), completes and explains,
+// a notebook, runs all of it, moves a plot with a slider, interrupts, restarts, answers input(), completes and explains,
 // kills the kernel while it runs, and looks at what the page tells of that.
 //
 //	node lab.mjs URL FOLDER PICTURES BACKEND
@@ -105,6 +105,20 @@ await step("it explains", async () => {
   await page.keyboard.press("Shift+Tab");
   await page.locator(".jp-Tooltip", { hasText: "Return the number of items" }).waitFor();
   await page.keyboard.press("Escape");
+});
+await step("a slider moves a plot", async () => {
+  await run("import matplotlib.pyplot as plt\nfrom ipywidgets import interact, IntSlider\n" +
+    "def draw(n=3):\n    plt.figure(figsize=(3, 2)); plt.plot(range(n)); plt.title(f'n is {n}'); plt.show()\n    print('drawn', n)\ninteract(draw, n=IntSlider(value=3, min=1, max=9));");
+  await shows(last, "drawn 3");
+  const plot = cells.nth(last).locator(".jp-OutputArea img").first();
+  const before = await plot.getAttribute("src");
+  const handle = cells.nth(last).locator(".widget-slider .noUi-handle, .jupyter-widgets .noUi-handle").first();
+  await handle.focus();
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  await shows(last, "drawn 5");
+  await eventually(async () => (await plot.getAttribute("src").catch(() => before)) !== before || void await page.waitForTimeout(50));
+  assert.equal(await cells.nth(last).locator(".jp-OutputArea img").count(), 1, "the plot takes the place of the one before");
 });
 await step("it is interrupted", async () => {
   await run("print('goes on', flush=True)\nwhile True: time.sleep(.01)");

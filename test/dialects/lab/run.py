@@ -1,8 +1,9 @@
 """Drives JupyterLab in a headless Chromium, with its kernels in a coppice serve --jupyter.
 
-    python run.py COPPICE PYTHON SCRATCH PICTURES [BACKEND...]
+    python run.py COPPICE PYTHON EXTRAS SCRATCH PICTURES [BACKEND...]
 
 COPPICE is the command, PYTHON the interpreter of its sessions, which has jupyter_kernel_gateway,
+EXTRAS a folder with ipywidgets and matplotlib for it,
 SCRATCH a folder with a copy of this one, in which node_modules is, and PICTURES one for
 screenshots. This interpreter has JupyterLab; CHROMIUM names the browser. All of it runs on the
 loopback interface, once for each backend. What does not work ends the run with 1.
@@ -22,7 +23,7 @@ import urllib.request
 PATIENCE = 1200  # seconds for what takes a minute
 
 
-def drive(coppice: str, python: str, scratch: pathlib.Path, pictures: str, backend: str, folder: pathlib.Path) -> list:
+def drive(coppice: str, python: str, extras: str, scratch: pathlib.Path, pictures: str, backend: str, folder: pathlib.Path) -> list:
     """Drives JupyterLab on one backend. Returns what went wrong."""
     for sub in ("home", "work", "jupyter"):
         (folder / sub).mkdir(parents=True)
@@ -36,7 +37,7 @@ def drive(coppice: str, python: str, scratch: pathlib.Path, pictures: str, backe
         return running[-1]
 
     try:
-        server = start("serve", [coppice, "serve", "--addr", "127.0.0.1:0", "--json", "--jupyter", "--backend", backend, "--python", python], env=env, stdout=subprocess.PIPE, text=True)
+        server = start("serve", [coppice, "serve", "--addr", "127.0.0.1:0", "--json", "--jupyter", "--backend", backend, "--python", python], env=env | {"PYTHONPATH": extras}, stdout=subprocess.PIPE, text=True)
         told = json.loads(server.stdout.readline())
         token = json.loads(pathlib.Path(told["token_file"]).read_text())["token"]
         start("lab", [
@@ -78,13 +79,13 @@ def address(runtime: pathlib.Path, process: subprocess.Popen) -> str:
 
 
 def main() -> None:
-    coppice, python = (os.path.abspath(a) for a in sys.argv[1:3])
-    scratch, pictures = pathlib.Path(sys.argv[3]).resolve(), os.path.abspath(sys.argv[4])
+    coppice, python, extras = (os.path.abspath(a) for a in sys.argv[1:4])
+    scratch, pictures = pathlib.Path(sys.argv[4]).resolve(), os.path.abspath(sys.argv[5])
     os.makedirs(pictures, exist_ok=True)
     wrong = []
-    for backend in sys.argv[5:] or ("runner", "gateway"):
+    for backend in sys.argv[6:] or ("runner", "gateway"):
         with tempfile.TemporaryDirectory(prefix="coppice-lab-", ignore_cleanup_errors=True) as name:
-            wrong += drive(coppice, python, scratch, pictures, backend, pathlib.Path(name))
+            wrong += drive(coppice, python, extras, scratch, pictures, backend, pathlib.Path(name))
     if wrong:
         sys.exit("bad " + "; ".join(wrong))
 
