@@ -7,6 +7,9 @@ import (
 	"strconv"
 )
 
+// ErrAttributes says that a file system keeps no attributes of files, or has no room for them.
+var ErrAttributes = errors.New("attributes of files cannot be kept there")
+
 // Kind is what is at a path in place of a regular file.
 type Kind string
 

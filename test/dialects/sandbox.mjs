@@ -173,7 +173,6 @@ await works('files.write', async () => {
   assert.equal((await sbx.files.write('b.bin', new Uint8Array([0, 255]).buffer, { useOctetStream: true, gzip: true })).name, 'b.bin')
   assert.deepEqual((await sbx.files.write('m.txt', 'm', { metadata: { Author: 'Ann B' } })).metadata, { author: 'Ann B' })
   assert.deepEqual((await sbx.files.getInfo('m.txt')).metadata, { author: 'Ann B' })
-  await sbx.files.remove('m.txt')
 })
 await works('files.writeFiles', async () => {
   const list = await sbx.files.writeFiles([{ path: 'dir/1', data: 'one' }, { path: '/home/user/dir/2', data: 'two' }])

@@ -261,7 +261,6 @@ async def _():
     assert (await a(f.write("b.bin", io.BytesIO(b"\0\xff"), gzip=True))).name == "b.bin"
     assert (await a(f.write("m.txt", "m", metadata={"Author": "Ann B"}))).metadata == {"author": "Ann B"}
     assert (await a(f.get_info("m.txt"))).metadata == {"author": "Ann B"}
-    await a(f.remove("m.txt"))
 
 
 @check("files.write_files")

@@ -3,6 +3,8 @@
 package files_test
 
 import (
+	"errors"
+	"io/fs"
 	"strings"
 	"testing"
 
@@ -26,16 +28,22 @@ func TestAttributes(t *testing.T) {
 		require.Equal(t, want, got)
 	}
 	long := strings.Repeat("v", 2000)
-	require.NoError(t, write(map[string]string{"app.one": "1", "app.long": long, "other": ""}))
+	err := write(map[string]string{"app.one": "1", "app.long": long, "other": ""})
+	if errors.Is(err, files.ErrAttributes) { // this file system has none
+		_, err := f.Stat("a/b")
+		require.ErrorIs(t, err, fs.ErrNotExist)
+		return
+	}
+	require.NoError(t, err)
 	has(f, "app.", map[string]string{"app.one": "1", "app.long": long})
 	has(f, "", map[string]string{"app.one": "1", "app.long": long, "other": ""})
-	has(f, "nobody's", nil)
+	has(f, "nobody's", map[string]string{})
 
 	to, _ := open(t, files.Options{})
 	require.NoError(t, f.CopyTo(t.Context(), to))
 	has(to, "", map[string]string{"app.one": "1", "app.long": long, "other": ""})
 
-	_, err := f.Move("a/b", "c", files.MoveOptions{})
+	_, err = f.Move("a/b", "c", files.MoveOptions{})
 	require.NoError(t, err)
 	got, err := f.Attributes("c", "other")
 	require.NoError(t, err)

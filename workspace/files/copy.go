@@ -156,11 +156,11 @@ func (c copying) file(from, into *os.Root, i fs.FileInfo) (err error) {
 
 // copyAttributes copies those that belong to the user.
 func copyAttributes(out, in *os.File) error {
-	all, err := attributesOf(in, "")
+	all, err := file.Attributes(in, "")
 	if err != nil {
 		return err
 	}
-	return keep(out, all)
+	return file.SetAttributes(out, all)
 }
 
 // content copies what a file holds, piece by piece.

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"syscall"
+
+	"github.com/coppice-run/coppice/internal/file"
 )
 
 // What an [Error] may be around; ask with errors.Is.
@@ -27,7 +29,7 @@ var (
 	// ErrNotDir: there is something else in place of a directory.
 	ErrNotDir = errors.New("there is no directory, but something else")
 	// ErrAttributes: the file system keeps no attributes of files, or has no room for them.
-	ErrAttributes = errors.New("attributes of files cannot be kept there")
+	ErrAttributes = file.ErrAttributes
 	// ErrClosed: the folder was closed, with its workspace.
 	ErrClosed = errors.New("the folder is closed")
 )

@@ -71,17 +71,18 @@ func (f *Folder) Read(ctx context.Context, name string, most int64) ([]byte, err
 }
 
 // Attributes returns the user's extended attributes of a regular file whose names begin with
-// prefix, nil for none. What cannot be opened has none, nor has what is no file.
+// prefix; none where the file system has none. What cannot be opened has none, nor has what is
+// no file.
 func (f *Folder) Attributes(name, prefix string) (map[string]string, error) {
 	r, err := f.Open(name)
 	if errors.Is(err, ErrIsDir) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrPath) || file.IsNotRegular(err) {
-		return nil, nil //nolint:nilnil // it has none
+		return map[string]string{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = r.Close() }() // it was only read
-	found, err := attributesOf(r.f, prefix)
+	found, err := file.Attributes(r.f, prefix)
 	return found, fail("read", name, err)
 }
 

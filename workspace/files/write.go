@@ -89,7 +89,7 @@ func (f *Folder) replace(ctx context.Context, dir *os.Root, base string, r io.Re
 	}()
 	err = copyWithin(ctx, out, r, account)
 	if err == nil {
-		err = keep(out, o.Attributes)
+		err = file.SetAttributes(out, o.Attributes)
 	}
 	if err == nil && before != nil {
 		err = out.Chmod(before.Mode().Perm())
