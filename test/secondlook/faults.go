@@ -32,4 +32,8 @@ var faults = []Row{
 	{ID: "C29", Defect: "a request that was given up in the middle of its line spoiled all that came after it", Held: []string{"actors/kernel/runner TestALineIsWholeOrNotThere"}},
 	{ID: "C30", Defect: "a note full of characters that HTML has a meaning for became six times as long, passed the bound, and cost the host what it kept", Held: []string{"internal/custody TestBounds"}},
 	{ID: "C31", Defect: "SIGTERM to coppice serve ended the streams of its executions before their last event", Held: []string{"test/scripts/serve-ends.txtar: exits 0 $PYTHON follow.py TERM"}},
+	{ID: "C32", Defect: "a child that a killed host was just starting had the lock of what that kept for an instant longer, so that the next host took it for one that lives and nobody went on with the sessions", Held: []string{"internal/custody TestTheLockOfAHostThatHasEnded", "internal/custody TestTheLockOfAHostThatLives"}},
+	{ID: "C33", Defect: "a call that an earlier host had begun was told as not run, when it was cancelled or overdue before the next host had its kernel", Held: []string{"actors/gateway TestACallThatAnEarlierHostHasBegunHasRun", "actors/gateway TestACallThatCannotGoOnIsLost"}},
+	{ID: "C34", Defect: "a call was refused, when the fork server had ended and whoever reads what that says had not noticed it", Held: []string{"actors/kernel/runner TestStartsWhileTheForkServerIsKilled"}},
+	{ID: "C35", Defect: "the next cell was refused after a second host had been killed, since the answer to that one's probe was taken for this one's", Held: []string{"test/outlive TestWhatIsOpenWhenAHostIsKilled"}},
 }
