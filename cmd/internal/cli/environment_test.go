@@ -38,7 +38,7 @@ func heard(t *testing.T, top string) map[string]string {
 		switch {
 		case err != nil:
 			return err
-		case d.IsDir() && (slices.Contains([]string{"test", "bench", "examples", "tools"}, rel) || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "."):
+		case d.IsDir() && (slices.Contains([]string{"test", "bench", "examples", "tools", filepath.Join("fleet", "fleettest")}, rel) || d.Name() == "testdata" || strings.HasPrefix(d.Name(), ".") && rel != "."):
 			return fs.SkipDir
 		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
 			return nil
