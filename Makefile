@@ -215,7 +215,7 @@ test-engines: $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver ## Test fleets on re
 	@go -C tools/crds mod download $(OPERATOR)
 	@COPPICE_TEST_ETCD="$(HERE)/bin/etcd" COPPICE_TEST_KUBE_APISERVER="$(HERE)/bin/kube-apiserver" \
 		COPPICE_TEST_SERVICE_MONITOR="$$(go -C tools/crds list -m -f '{{.Dir}}' $(OPERATOR))/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml" \
-		$(MAKE) --no-print-directory test-adapters MODULES="$(ENGINE_MODULES)" TAGS="-tags engines"
+		$(MAKE) --no-print-directory test-adapters MODULES="$(ENGINE_MODULES)" TAGS="-tags engines" TESTFLAGS="-count=1 $(TESTFLAGS)"
 
 .PHONY: coppice-fleet
 coppice-fleet: need-go ## Build coppice-fleet, whose servers can be nodes of a fleet, as .cache/bin/coppice-fleet

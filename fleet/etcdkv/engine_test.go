@@ -10,7 +10,6 @@ import (
 	"os"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	clientv3 "go.etcd.io/etcd/client/v3"
@@ -141,7 +140,7 @@ func TestCertificates(t *testing.T) {
 	_, err = d.Swap(t.Context(), "k", nil, "")
 	require.NoError(t, err)
 
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), fleettest.Patience)
 	defer cancel()
 	_, err = etcdkv.Open(ctx, etcdkv.Options{Endpoints: e.URLs(), TLS: &tls.Config{MinVersion: tls.VersionTLS12}})
 	require.ErrorContains(t, err, "certificate")
