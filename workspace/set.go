@@ -154,8 +154,14 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	made, err := supervisor.Ask[*Workspace](ctx, s.ref(), create{w, asked})
 	switch {
 	case err != nil && ctx.Err() != nil:
-		// It may be on its way: then it removes what is its own when it ends.
-		if there, err := supervisor.Ask[bool](context.WithoutCancel(ctx), s.ref(), withdraw{w}); err != nil || !there {
+		// It may be on its way: then it ends, perhaps before its folder had an actor that
+		// would remove what is its own.
+		if there, err := supervisor.Ask[bool](context.WithoutCancel(ctx), s.ref(), withdraw{w}); err == nil && there {
+			go func() { // ends with the workspace, at the latest with the tree
+				<-w.done
+				w.discard()
+			}()
+		} else {
 			w.discard()
 		}
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
