@@ -26,7 +26,14 @@ const (
 )
 
 // trials are the programs that were tried, by their paths: a trial makes a sandbox.
-var trials sync.Map // of func() error
+var trials sync.Map // of func() trial
+
+// trial is what came of one: err says that it makes no sandbox, and flaw what does not work
+// in one.
+type trial struct{ err, flaw error }
+
+// flawed is the exit code of a trial in which files could not be listed.
+const flawed = 9
 
 // gvisor finds the program and sees whether it can make a sandbox here.
 func gvisor() (string, error) {
@@ -37,31 +44,51 @@ func gvisor() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("%w: gVisor is not installed (the program runsc): %s", ErrUnavailable, getRunsc)
 	}
-	try, _ := trials.LoadOrStore(path, sync.OnceValue(func() error { return tryGVisor(path) }))
-	return path, try.(func() error)()
+	try, _ := trials.LoadOrStore(path, sync.OnceValue(func() trial { return tryGVisor(path) }))
+	return path, try.(func() trial)().err
 }
 
-// tryGVisor makes a sandbox in which nothing is done.
-func tryGVisor(path string) (err error) {
+// lacksOfGVisor says why a host that does not ask for it by name does not get a sandbox of
+// the program that is here, though it makes one. nil: it does.
+func lacksOfGVisor() error {
+	path, err := gvisor()
+	if err != nil {
+		return err
+	}
+	try, _ := trials.Load(path)
+	return try.(func() trial)().flaw
+}
+
+// tryGVisor makes a sandbox in which files are listed.
+func tryGVisor(path string) (t trial) {
+	defer func() {
+		if t.err != nil && !errors.Is(t.err, ErrUnavailable) {
+			t.err = fmt.Errorf("%w: try gVisor: %w", ErrUnavailable, t.err)
+		}
+	}()
 	scratch, err := os.MkdirTemp("", "coppice-trial-")
 	if err != nil {
-		return fmt.Errorf("%w: try gVisor: %w", ErrUnavailable, err)
+		return trial{err: err}
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	nothing, err := exec.LookPath("true")
+	defer func() { t.err = errors.Join(t.err, os.RemoveAll(scratch)) }()
+	shell, err := exec.LookPath("sh")
 	if err != nil {
-		return fmt.Errorf("%w: try gVisor: %w", ErrUnavailable, err)
+		return trial{err: err}
 	}
-	c, err := Rules{Level: GVisor, Scratch: scratch}.bundle(path, Command{Path: nothing})
+	c, err := Rules{Level: GVisor, Scratch: scratch}.bundle(path, Command{Path: shell, Args: []string{"-c", fmt.Sprintf("ls -l / >/dev/null || exit %d", flawed)}})
 	if err != nil {
-		return fmt.Errorf("%w: try gVisor: %w", ErrUnavailable, err)
+		return trial{err: err}
 	}
 	cmd := exec.Command(c.Path, c.Args...) //nolint:noctx // it ends by itself, and a busy machine may take long
 	cmd.Env = c.Env
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%w: gVisor cannot make a sandbox here: %w: %s", ErrUnavailable, err, bytes.TrimSpace(out))
+	out, err := cmd.CombinedOutput()
+	if exit, is := errors.AsType[*exec.ExitError](err); is && exit.ExitCode() == flawed {
+		return trial{flaw: fmt.Errorf("programs cannot list files in the gVisor that is here (%s): take a newer one", path)}
 	}
-	return nil
+	if err != nil {
+		return trial{err: fmt.Errorf("%w: gVisor cannot make a sandbox here: %w: %s", ErrUnavailable, err, bytes.TrimSpace(out))}
+	}
+	return trial{}
 }
 
 // inGVisor returns the command that runs a program in a sandbox of its own.

@@ -29,7 +29,10 @@ func AtMost(most Level) Level {
 	levels := Levels()
 	slices.Reverse(levels)
 	for _, l := range levels {
-		if l <= most && l != User && Available(l) == nil { // sessions of other users make files of other owners: who wants that says so
+		switch {
+		case l > most, l == User: // sessions of other users make files of other owners: who wants that says so
+		case l == GVisor && lacksOfGVisor() != nil: // likewise
+		case Available(l) == nil:
 			return l
 		}
 	}
