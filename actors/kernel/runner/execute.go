@@ -50,9 +50,10 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	if r.Index >= 0 && c.from == nil && i.logged().Cell(r.Index, c.id) != nil {
 		select { // the next host begins it
 		case <-ctx.Done():
+			return kernel.CellReply{}, context.Cause(ctx)
 		case <-i.done:
+			return kernel.CellReply{}, i.err
 		}
-		return kernel.CellReply{}, context.Cause(ctx)
 	}
 	i.setRunning(c.id)
 	reply, err := c.run(ctx)

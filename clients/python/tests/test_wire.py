@@ -13,10 +13,27 @@ import unittest
 from unittest import mock
 
 import coppice
-from coppice import _asks, _find, _wire
+from coppice import _asks, _find, _http, _wire
 from coppice._types import cells_of, result_of, time_of
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "messages" / "testdata"
+
+
+class Early(unittest.TestCase):
+    def test_an_answer_is_not_lost_with_its_connection(self):
+        """What a server says before it breaks off a request that is still being sent is read."""
+
+        async def ask():
+            reader = asyncio.StreamReader(limit=_http.HEAD)
+            answer = asyncio.ensure_future(_http._answer(reader))
+            await asyncio.sleep(0)
+            reader.feed_data(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nbody")
+            await asyncio.wait([answer])
+            reader.set_exception(ConnectionResetError())
+            status, found, body = await answer
+            return status, await _http.Response(status, found, reader, mock.Mock(), body).read()
+
+        self.assertEqual(asyncio.run(ask()), (413, b"body"))
 
 
 class Parser(unittest.TestCase):

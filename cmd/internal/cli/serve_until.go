@@ -20,6 +20,11 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, l *leaving, path str
 	gone := false // another one tells of itself there
 	page, remove, err := writeSignIn(path, record)
 	defer func() {
+		select {
+		case <-l.gone(): // it was left just when it ended: nobody is heard any more
+			gone = true
+		default:
+		}
 		if gone {
 			return
 		}

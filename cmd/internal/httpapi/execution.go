@@ -31,8 +31,9 @@ type execution struct {
 	settled chan struct{} // closed when it has its place in the queue, or was refused
 	refused error         // why; set before settled is closed
 
-	// returned is closed when it has come to something that the next server has to say, and
-	// came is what this one knows of it, and wanted that nobody has cancelled it; set before that.
+	// returned is closed when it was refused, or has come to something that the next server has
+	// to say: came is what this one knows of it then, and wanted that nobody has cancelled it;
+	// set before that.
 	returned chan struct{}
 	came     *messages.Result
 	wanted   bool

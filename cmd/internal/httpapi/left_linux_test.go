@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
@@ -134,6 +135,36 @@ func outcomeOr(x client.Execution) messages.Outcome {
 		return messages.OutcomeCancelled
 	}
 	return x.Outcome
+}
+
+// TestLeftWithoutOneThatWasRefused: an execution that is refused while all of them are written down,
+// since the host has left before it had a place, is waited for no longer, and is not told of.
+func TestLeftWithoutOneThatWasRefused(t *testing.T) {
+	_, a := keeps(t, t.TempDir(), nil)
+	refuse := make(chan struct{})
+	_, _, err := a.add(trace.SpanContext{}, client.Execution{ID: "late", Kind: client.KindCall}, "", func(context.Context, *execution, func()) (messages.Result, messages.RawJSON, error) {
+		<-refuse
+		return messages.Result{}, nil, coppice.ErrClosed
+	})
+	require.NoError(t, err)
+	a.Hold()
+	pins, err := a.Leaving(t.Context())
+	require.NoError(t, err)
+	var to bytes.Buffer
+	exported := make(chan error, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // far more than it takes
+	defer cancel()
+	go func() { exported <- a.Export(ctx, &to, pins) }()
+	require.Eventually(t, func() bool {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		return a.over // it has looked who is there
+	}, time.Minute, time.Millisecond)
+	close(refuse)
+	require.NoError(t, <-exported)
+	left, err := read(&to)
+	require.NoError(t, err)
+	require.Zero(t, left.head.Executions)
 }
 
 // TestReleased: what ends while a server is held is told when it goes on.

@@ -112,6 +112,7 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 		a.drop(x)
 		x.refused = err
 		close(x.settled)
+		close(x.returned) // who waits for all of them has seen it in the table
 		return
 	}
 	if err != nil {

@@ -38,8 +38,9 @@ func (g *Gate) Wrap(next http.Handler) http.Handler {
 		name := r.Method + " " + r.URL.Path
 		to, err := g.enter(r.Context(), name)
 		switch {
-		case err != nil:
-			return // the client has gone
+		case err != nil: // by the server's end: a client that has gone hears nothing
+			Error(w, http.StatusServiceUnavailable, "draining", "the server has ended while another one was about to replace it: "+err.Error(), "ask again")
+			return
 		case to != nil:
 			clear(w.Header()) // the other server sets its own
 		default:

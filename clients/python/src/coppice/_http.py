@@ -15,6 +15,9 @@ HEAD = 64 << 10
 #: A status and headers.
 Head = Tuple[int, Dict[str, str]]
 
+#: The same, and the body, where it was read with them.
+Answer = Tuple[int, Dict[str, str], Optional[bytes]]
+
 
 class Broken(ConnectionError):
     """The answer is not one, or ends in its middle."""
@@ -23,9 +26,12 @@ class Broken(ConnectionError):
 class Response:
     """An answer whose head has been read."""
 
-    def __init__(self, status: int, headers: Mapping[str, str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, status: int, headers: Mapping[str, str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter, body: Optional[bytes] = None,
+    ) -> None:
         self.status = status
         self._headers = headers
+        self._body = body  # None: it is to be read
         self._reader = reader
         self._writer = writer
 
@@ -35,6 +41,9 @@ class Response:
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The body, as it comes."""
+        if self._body is not None:
+            yield self._body
+            return
         if self.status == 204:
             return
         if "chunked" in self._headers.get("transfer-encoding", "").lower():
@@ -107,7 +116,7 @@ WAITS = 64 << 10
 CONTINUE = 1.0
 
 
-async def _send(writer: asyncio.StreamWriter, body: Union[bytes, AsyncIterator[bytes]], answer: asyncio.Future[Head]) -> None:
+async def _send(writer: asyncio.StreamWriter, body: Union[bytes, AsyncIterator[bytes]], answer: asyncio.Future[Answer]) -> None:
     """Send a body, in chunks where it comes in pieces, unless the answer comes before its end."""
     chunked = not isinstance(body, bytes)
     try:
@@ -131,9 +140,8 @@ async def _cut(body: Union[bytes, AsyncIterator[bytes]]) -> AsyncIterator[bytes]
         yield piece
 
 
-async def _drained(writer: asyncio.StreamWriter, answer: asyncio.Future[Head]) -> bool:
-    """Wait until more can be sent; False: the answer is there. Its rest is to be read at
-    once then, before the connection breaks because the server reads no more."""
+async def _drained(writer: asyncio.StreamWriter, answer: asyncio.Future[Answer]) -> bool:
+    """Wait until more can be sent; False: the answer is there."""
     drain = asyncio.ensure_future(writer.drain())
     first: Set[asyncio.Future[Any]] = {drain, answer}
     try:
@@ -166,6 +174,19 @@ async def _head(reader: asyncio.StreamReader) -> Head:
     return _number(rest[:3], 10), found
 
 
+async def _answer(reader: asyncio.StreamReader) -> Answer:
+    """An answer that may come before its request was sent. A short body is read at once: the
+    server reads no more then, and what has come before a connection breaks is lost with it."""
+    status, found = await _head(reader)
+    length = found.get("content-length")
+    if status < 200 or length is None or _number(length, 10) > HEAD:
+        return status, found, None
+    try:
+        return status, found, await reader.readexactly(_number(length, 10))
+    except asyncio.IncompleteReadError as e:
+        raise Broken("the connection broke") from e
+
+
 async def request(
     at: Address, tls: Optional[ssl.SSLContext], method: str, target: str, headers: Mapping[str, str], body: Union[bytes, AsyncIterator[bytes], None],
 ) -> Response:
@@ -174,7 +195,8 @@ async def request(
         reader, writer = await asyncio.open_unix_connection(at.socket, limit=HEAD)
     else:
         reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, limit=HEAD)
-    answer: Optional[asyncio.Future[Head]] = None
+    answer: Optional[asyncio.Future[Answer]] = None
+    read: Optional[bytes] = None
     try:
         lines = [f"{method} {target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
         if body is None and method != "GET":
@@ -186,16 +208,16 @@ async def request(
         else:
             writer.write("\r\n".join([*lines, "Expect: 100-continue", "", ""]).encode("latin-1"))
             await writer.drain()
-            answer = asyncio.ensure_future(_head(reader))
+            answer = asyncio.ensure_future(_answer(reader))
             await asyncio.wait([answer], timeout=CONTINUE)
             if answer.done() and (await answer)[0] == 100:
-                answer = asyncio.ensure_future(_head(reader))
+                answer = asyncio.ensure_future(_answer(reader))
             if not answer.done():
                 await _send(writer, body, answer)
-            status, found = await asyncio.wait_for(answer, ANSWER)
+            status, found, read = await asyncio.wait_for(answer, ANSWER)
         while status == 100:
-            status, found = await asyncio.wait_for(_head(reader), ANSWER)
-        return Response(status, found, reader, writer)
+            status, found, read = await asyncio.wait_for(_answer(reader), ANSWER)
+        return Response(status, found, reader, writer, read)
     except BaseException:
         if answer:
             answer.cancel()
