@@ -11,17 +11,16 @@ import (
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
 
-// Bounds of Doctor.
-const (
-	// cleanWait bounds the wait for others that change the shared gateways, and
-	// the end of what is left.
-	cleanWait = 10 * time.Second
-	// looseMost is how many files that others can read are named.
-	looseMost = 5
-)
+// cleanWait bounds the wait for others that change the shared gateways, and the end of what
+// is left.
+var cleanWait = opportunity.Starting(10*time.Second, 2*time.Minute)
+
+// looseMost is how many files that others can read are named.
+const looseMost = 5
 
 func (x *examination) sharedDir() string { return sharedgateway.DirIn(x.home.Dir()) }
 

@@ -1,7 +1,6 @@
 package environment
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,6 +8,7 @@ import (
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
@@ -236,8 +236,8 @@ func (x *examination) leftovers() {
 		}
 		return
 	}
-	ctx, cancel := context.WithTimeout(x.ctx, cleanWait)
-	defer cancel()
+	ctx, done := opportunity.Within(x.ctx, cleanWait, opportunity.Unknown{})
+	defer done()
 	gone, err := sharedgateway.Clean(ctx, x.sharedDir())
 	for _, l := range gone {
 		x.find(checkLeftovers, FindingFixed, "", "%s: gone", l.What)

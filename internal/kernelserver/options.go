@@ -26,8 +26,6 @@ const (
 	// stopGrace is for the gateway to end its kernels, which it does one after
 	// the other.
 	stopGrace = 2 * time.Second
-	// killWait bounds the wait for kernels that were killed.
-	killWait = 5 * time.Second
 	// noFile is the limit of open files: a kernel costs its gateway 18.
 	noFile = 65536
 	// tailLines is how much output an error carries.

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -118,9 +119,7 @@ func (s *Server) stop(ctx context.Context, grace time.Duration) error {
 	// And some may have started since. They carry the private directory in their
 	// command line.
 	kernels = append(kernels, s.family()...)
-	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
-	defer cancel()
-	if left := process.KillAll(kill, kernels); len(left) > 0 {
+	if left := opportunity.KillAll(ctx, kernels); len(left) > 0 {
 		stuck := &process.NotEndedError{}
 		for _, id := range left {
 			stuck.PIDs = append(stuck.PIDs, id.PID)

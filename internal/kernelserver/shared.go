@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/file"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -170,8 +171,6 @@ func Settle(id process.Identity, dir string) error {
 // directory; it reports whether all of them are gone. One that has ended already
 // may have left kernels and files, which are removed too.
 func Remove(ctx context.Context, id process.Identity, dir string) bool {
-	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
-	defer cancel()
 	var all []process.Identity
 	seen := true
 	if !process.Ended(id) {
@@ -186,7 +185,7 @@ func Remove(ctx context.Context, id process.Identity, dir string) bool {
 			all = append(all, holding...)
 		}
 	}
-	gone := len(process.KillAll(kill, all)) == 0 && seen
+	gone := len(opportunity.KillAll(ctx, all)) == 0 && seen
 	if gone && private(dir).ours() {
 		_ = os.RemoveAll(dir) // what is left is swept by the next start
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -69,9 +70,7 @@ func (s Stray) End(ctx context.Context) bool {
 	if err != nil {
 		return false
 	}
-	kill, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
-	defer cancel()
-	if len(process.KillAll(kill, append(gateway, kernels...))) > 0 {
+	if len(opportunity.KillAll(ctx, append(gateway, kernels...))) > 0 {
 		return false
 	}
 	return p.remove() == nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/kernelserver"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -130,13 +131,8 @@ func unfinished(dir string) []string {
 	return found
 }
 
-// killWait bounds the end of a process that was killed.
-const killWait = 5 * time.Second
-
 func kill(ctx context.Context, id process.Identity) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), killWait)
-	defer cancel()
-	if left := process.KillAll(ctx, []process.Identity{id}); len(left) > 0 {
+	if left := opportunity.KillAll(ctx, []process.Identity{id}); len(left) > 0 {
 		return fmt.Errorf("end process %d: it is still running", id.PID)
 	}
 	return nil

@@ -2,6 +2,7 @@ package httpserver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -172,6 +173,9 @@ func Relay(addr string, streams time.Duration) http.Handler {
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			if errors.Is(err, context.DeadlineExceeded) { // a stream that had not begun is broken off, too
+				panic(http.ErrAbortHandler)
+			}
 			w.Header().Set("Retry-After", "1")
 			Error(w, http.StatusServiceUnavailable, "unavailable", "the server was replaced, and the new one does not answer: "+err.Error(), "ask again")
 		},

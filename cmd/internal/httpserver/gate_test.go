@@ -83,6 +83,10 @@ func TestGate(t *testing.T) {
 func TestRelay(t *testing.T) {
 	t.Parallel()
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/mute/") {
+			<-r.Context().Done()
+			return
+		}
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		data, _ := io.ReadAll(r.Body)
 		_, _ = fmt.Fprintf(w, "%s %s %s", r.Host, r.Header.Get("Authorization"), data)
@@ -93,7 +97,7 @@ func TestRelay(t *testing.T) {
 	}))
 	defer other.Close()
 	addr := strings.TrimPrefix(other.URL, "http://")
-	front := httptest.NewServer(httpserver.Relay(addr, 20*time.Millisecond))
+	front := httptest.NewServer(httpserver.Relay(addr, time.Second))
 	defer front.Close()
 	ask := func(path string) (*http.Response, string, error) {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, front.URL+path, strings.NewReader("body"))
@@ -114,6 +118,15 @@ func TestRelay(t *testing.T) {
 	_, text, err = ask("/x/events")
 	require.Error(t, err)
 	require.Equal(t, "named Bearer sesame body", text)
+	hasty := httptest.NewServer(httpserver.Relay(addr, 20*time.Millisecond))
+	defer hasty.Close()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, hasty.URL+"/mute/events", nil)
+	require.NoError(t, err)
+	resp, err = http.DefaultClient.Do(r)
+	if err == nil {
+		_ = resp.Body.Close()
+	}
+	require.Error(t, err, "one that had not begun is broken off, too: an answer would end it for good")
 	other.Close()
 	resp, text, err = ask("/x")
 	require.NoError(t, err)
