@@ -134,6 +134,7 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-openapi; else \
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
 	@$(MAKE) --no-print-directory test-monitoring
+	@$(MAKE) --no-print-directory test-collector
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects; else \
 		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b and --jupyter were not driven by the clients of others (make test-dialects)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
@@ -283,6 +284,12 @@ test-monitoring: test-env $(if $(findstring /,$(PROMTOOL)),$(PROMTOOL)) ## Have 
 	$(say) "the metrics of a server, with promtool"
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(TEST_PYTHON)" test/monitoring/scrape.py "$(CACHE)/bin/coppice" "$(PROMTOOL)"
+
+.PHONY: test-collector
+test-collector: test-env ## Have the receiver of an OpenTelemetry collector take the traces of a server
+	$(say) "traces, in a collector"
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@COPPICE="$(HERE)/bin/coppice" COPPICE_TEST_PYTHON="$(abspath $(TEST_PYTHON))" go -C tools/collector test -count=1 -v .
 
 # Without what finds servers to scrape, which is most of it and checks nothing here.
 $(CACHE)/bin/promtool: tools/promtool/go.mod tools/promtool/go.sum
@@ -644,7 +651,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/collector tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 
