@@ -259,6 +259,7 @@ test-browser: browser-env ## Drive the live view in a headless Chromium (needs n
 	@cd "$(CACHE)/browser" && npx tsc && ASSETS="$(HERE)/browser/assets" node --test units.test.mjs
 	@for test in fleet evil many; do CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/$$test.mjs" cmd/internal/liveview "$(HERE)/pictures" || exit 1; done
 	@for test in live-view rooms; do CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/$$test.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures" || exit 1; done
+	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/tasks.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures" cmd/internal/liveview
 
 .PHONY: bench-browser
 bench-browser: browser-env ## Measure the live view with five thousand sessions: frames, the page's own work, memory
