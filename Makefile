@@ -135,6 +135,7 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
 	@$(MAKE) --no-print-directory test-monitoring
 	@$(MAKE) --no-print-directory test-collector
+	@$(MAKE) --no-print-directory test-systems
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects; else \
 		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b and --jupyter were not driven by the clients of others (make test-dialects)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
@@ -186,6 +187,13 @@ $(GREMLINS): tools/mutants/go.mod tools/mutants/go.sum
 test-starved: test-env ## Run the tests that time takes part in beside a load of 10 per processor (20 minutes)
 	$(say) "tests on a starved machine"
 	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go run ./test/starve/suite $(STARVED_FLAGS)
+
+# Some of them: make test-systems PYTHONS="/usr/bin/python3.9".
+.PHONY: test-systems
+test-systems: need-go ## Hold the runner backend to its behaviours on each Python that is found, and as on older kernels (PYTHONS)
+	$(say) "the runner backend on other Pythons and kernels"
+	@mkdir -p "$(CACHE)/systems" && go test -c -o "$(CACHE)/systems/conformance" ./test/conformance && go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@python3 -B test/systems/run.py "$(HERE)/systems/conformance" "$(HERE)/bin/coppice" $(PYTHONS)
 
 # Their go.mod names a released version of coppice; a copy of it puts the root as it is
 # here in that place, and takes newer dependencies that the root may have.
