@@ -134,6 +134,8 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-openapi; else \
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
 	@$(MAKE) --no-print-directory test-monitoring
+	@$(MAKE) --no-print-directory test-collector
+	@$(MAKE) --no-print-directory test-systems
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects; else \
 		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b and --jupyter were not driven by the clients of others (make test-dialects)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
@@ -185,6 +187,13 @@ $(GREMLINS): tools/mutants/go.mod tools/mutants/go.sum
 test-starved: test-env ## Run the tests that time takes part in beside a load of 10 per processor (20 minutes)
 	$(say) "tests on a starved machine"
 	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go run ./test/starve/suite $(STARVED_FLAGS)
+
+# Some of them: make test-systems PYTHONS="/usr/bin/python3.9".
+.PHONY: test-systems
+test-systems: need-go ## Hold the runner backend to its behaviours on each Python that is found, and as on older kernels (PYTHONS)
+	$(say) "the runner backend on other Pythons and kernels"
+	@mkdir -p "$(CACHE)/systems" && go test -c -o "$(CACHE)/systems/conformance" ./test/conformance && go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@python3 -B test/systems/run.py "$(HERE)/systems/conformance" "$(HERE)/bin/coppice" $(PYTHONS)
 
 # Their go.mod names a released version of coppice; a copy of it puts the root as it is
 # here in that place, and takes newer dependencies that the root may have.
@@ -258,6 +267,7 @@ test-browser: browser-env ## Drive the live view in a headless Chromium (needs n
 	@cd "$(CACHE)/browser" && npx tsc && ASSETS="$(HERE)/browser/assets" node --test units.test.mjs
 	@for test in fleet evil many; do CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/$$test.mjs" cmd/internal/liveview "$(HERE)/pictures" || exit 1; done
 	@for test in live-view rooms; do CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/$$test.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures" || exit 1; done
+	@CHROMIUM="$(CHROMIUM)" node "$(HERE)/browser/tasks.mjs" "$(HERE)/bin/coppice" "$(TEST_PYTHON)" "$(HERE)/pictures" cmd/internal/liveview
 
 .PHONY: bench-browser
 bench-browser: browser-env ## Measure the live view with five thousand sessions: frames, the page's own work, memory
@@ -283,6 +293,12 @@ test-monitoring: test-env $(if $(findstring /,$(PROMTOOL)),$(PROMTOOL)) ## Have 
 	$(say) "the metrics of a server, with promtool"
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(TEST_PYTHON)" test/monitoring/scrape.py "$(CACHE)/bin/coppice" "$(PROMTOOL)"
+
+.PHONY: test-collector
+test-collector: test-env ## Have the receiver of an OpenTelemetry collector take the traces of a server
+	$(say) "traces, in a collector"
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@COPPICE="$(HERE)/bin/coppice" COPPICE_TEST_PYTHON="$(abspath $(TEST_PYTHON))" go -C tools/collector test -count=1 -v .
 
 # Without what finds servers to scrape, which is most of it and checks nothing here.
 $(CACHE)/bin/promtool: tools/promtool/go.mod tools/promtool/go.sum
@@ -644,7 +660,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/collector tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 

@@ -64,7 +64,11 @@ export async function fake(dir, o) {
           return json(res, { events: all.slice(-limit), more: all.length > limit, newest: state.seq });
         }
         case "/api/workspaces": return json(res, { workspaces: (o.workspaces ?? []).map((w) => w.info) });
-        case "/api/executions": return json(res, { executions: (o.executions ?? []).map(({ events, ...x }) => x).filter((x) => fits(x, url.searchParams.get("filter"))) });
+        case "/api/executions": {
+          const asked = ["outcome", "session", "cwd"].filter((name) => url.searchParams.get(name)), limit = Number(url.searchParams.get("limit") ?? 1000);
+          const all = (o.executions ?? []).map(({ events, ...x }) => x).filter((x) => fits(x, url.searchParams.get("filter")) && asked.every((name) => x[name] === url.searchParams.get(name)));
+          return json(res, { executions: all.slice(0, limit), more: all.length > limit });
+        }
         case "/api/changes":
           res.writeHead(200, { "Content-Type": "text/event-stream" });
           res.write(": hello\n\n");

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -173,6 +174,22 @@ func TestTheScreenShowsSessionsOutputAndEvents(t *testing.T) {
 	require.Len(t, m.lines(), 24)
 	press(m, "t")
 	require.Contains(t, text(m), "supervisor")
+}
+
+// In a narrow terminal, too, each session has its name, its state and its memory, whole.
+func TestANarrowScreenHasWhatMattersMost(t *testing.T) {
+	m := screen(t, &server{list: two()})
+	for _, width := range []int{120, 80, 60} {
+		m.Update(tea.WindowSizeMsg{Width: width, Height: 24})
+		lines := strings.Split(text(m), "\n")
+		for name, want := range map[string][]string{"▸  a ": {"busy", "30.0 MiB"}, "b (pinned)": {"idle", "20.0 MiB"}} {
+			at := slices.IndexFunc(lines, func(l string) bool { return strings.Contains(l, name) })
+			require.GreaterOrEqual(t, at, 0, "%s at %d columns: %s", name, width, text(m))
+			for _, w := range want {
+				require.Contains(t, lines[at], w, "%d columns", width)
+			}
+		}
+	}
 }
 
 // TestSessionsOnDiskAreCounted in the first line.
