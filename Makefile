@@ -37,7 +37,7 @@ CHROMIUM ?= $(firstword $(foreach name,chromium chromium-browser google-chrome,$
 PROMTOOL ?= $(CACHE)/bin/promtool
 # The modules that are released with the root one; those with tests that need the engines of a
 # fleet, and a tag says so; and what has a copy of a go.mod stand on this tree.
-MODULES ?= $(patsubst %/go.mod,%,$(wildcard agent/*/go.mod fleet/*/go.mod cmd/*/go.mod))
+MODULES ?= $(patsubst %/go.mod,%,$(wildcard agent/*/go.mod fleet/*/go.mod store/*/go.mod cmd/*/go.mod))
 TAGS ?=
 ENGINE_MODULES := fleet/etcdkv fleet/kubelease cmd/coppice-fleet
 STANDS_HERE = $(foreach module,. $(patsubst %/go.mod,%,$(wildcard fleet/*/go.mod)),-replace=github.com/coppice-run/coppice$(patsubst /.,,/$(module))=$(CURDIR)/$(module))
@@ -198,7 +198,7 @@ test-systems: need-go ## Hold the runner backend to its behaviours on each Pytho
 # Their go.mod names a released version of coppice; a copy of it puts the root as it is
 # here in that place, and takes newer dependencies that the root may have.
 .PHONY: test-adapters
-test-adapters: test-env need-go ## Test the adapters for agent frameworks, the engines of a fleet and cmd/coppice-fleet, each a module of its own (MODULES)
+test-adapters: test-env need-go ## Test the adapters for agent frameworks, the engines of a fleet, store/blobstore and cmd/coppice-fleet, each a module of its own (MODULES)
 	@mkdir -p "$(CACHE)/adapters"
 	@for module in $(MODULES); do \
 		file="$(HERE)/adapters/$$(basename "$$module").mod"; \
@@ -237,7 +237,7 @@ coppice-fleet: need-go ## Build coppice-fleet, whose servers can be nodes of a f
 .PHONY: adapters-require
 adapters-require: need-go ## Write the version that the adapters require into their go.mod (NEXT=v0.2.0)
 	@[ -n "$(NEXT)" ] || { echo "make: name the version: make adapters-require NEXT=v0.2.0" >&2; exit 1; }
-	@for module in agent/*/go.mod fleet/*/go.mod cmd/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
+	@for module in agent/*/go.mod fleet/*/go.mod store/*/go.mod cmd/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice@$(NEXT)" "$$module" || exit 1; done
 	@for module in fleet/*/go.mod; do go mod edit -require="github.com/coppice-run/coppice/$$(dirname "$$module")@$(NEXT)" cmd/coppice-fleet/go.mod || exit 1; done
 
 .PHONY: pictures
@@ -660,7 +660,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	esac
 	$(say) "checksums of modules"
 	@go mod verify
-	@for module in tools tools/collector tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/natskv cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
+	@for module in tools tools/collector tools/crds tools/engines tools/image tools/mutants tools/release tools/promtool tools/vet agent/*/ fleet/*kv fleet/kubelease store/blobstore cmd/coppice-fleet; do ( cd "$$module" && go mod verify >/dev/null ) || exit 1; done
 	$(say) "checksums of Python and npm packages, licences"
 	@go test -count=1 ./test/promises ./test/notice
 

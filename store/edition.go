@@ -92,21 +92,21 @@ func (f *Folder) places() ([]string, error) {
 }
 
 // read reads one record.
-func (f *Folder) read(ctx context.Context, e edition) (body, error) {
-	const most = maxRecord + 1<<10
+func (f *Folder) read(ctx context.Context, e edition) (Body, error) {
+	const most = MaxRecord + 1<<10
 	f.known.reads.Add(1)
 	data, err := file.Read(ctx, f.path(e), most)
 	if err != nil {
-		return body{}, err
+		return Body{}, err
 	}
-	return decode(data, f.key)
+	return Unseal(data, f.key)
 }
 
 // newest returns the record of a place that counts. The error matches [ErrNone]. When that
 // record cannot be read no other one is returned: what it replaced is older than what the
 // session did last.
-func (f *Folder) newest(ctx context.Context, place string) (edition, body, error) {
-	return latest(f, place, func(e edition) (body, error) { return f.read(ctx, e) }, func(b body) time.Time { return b.Header.Made })
+func (f *Folder) newest(ctx context.Context, place string) (edition, Body, error) {
+	return latest(f, place, func(e edition) (Body, error) { return f.read(ctx, e) }, func(b Body) time.Time { return b.Header.Made })
 }
 
 // latest reads the record of a place that counts, in one way or another.
@@ -257,7 +257,7 @@ func (f *Folder) List(ctx context.Context) ([]Header, error) {
 				break
 			}
 		}
-		if err == nil && !h.expired(now) {
+		if err == nil && !h.Expired(now) {
 			list = append(list, h)
 		}
 	}

@@ -86,7 +86,7 @@ func OpenFolder(ctx context.Context, o FolderOptions) (*Folder, error) {
 			return nil, fmt.Errorf("open a store: %w", err)
 		}
 	}
-	key, err := loadKey(ctx, o.KeyFile)
+	key, err := LoadKey(ctx, o.KeyFile)
 	if err != nil {
 		return nil, err
 	}
@@ -102,9 +102,9 @@ func OpenFolder(ctx context.Context, o FolderOptions) (*Folder, error) {
 	return f, nil
 }
 
-// loadKey reads the key, or makes one. Of several programs that make one at a time, all
-// get the same.
-func loadKey(ctx context.Context, path string) ([]byte, error) {
+// LoadKey reads the key that records are sealed with from a file, or makes one. Of several
+// programs that make one at a time, all get the same.
+func LoadKey(ctx context.Context, path string) ([]byte, error) {
 	data, err := file.Read(ctx, path, KeySize+1)
 	if errors.Is(err, fs.ErrNotExist) {
 		made := make([]byte, KeySize)

@@ -30,7 +30,7 @@ func (f *Folder) Get(ctx context.Context, name string, c Claim) (Record, error) 
 	if err == nil {
 		err = b.Header.Admit(name, c)
 	}
-	if err == nil && b.Header.expired(time.Now()) {
+	if err == nil && b.Header.Expired(time.Now()) {
 		err = ErrNone
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -54,7 +54,7 @@ func (f *Folder) Get(ctx context.Context, name string, c Claim) (Record, error) 
 // opened is a record that is open.
 type opened struct {
 	f    *Folder
-	body body
+	body Body
 	lock *flock.Flock // nil once it is closed
 	path string
 }
@@ -73,9 +73,9 @@ func (r *opened) Image(ctx context.Context, to io.Writer) error {
 	return nil
 }
 
-func (r *opened) section(ctx context.Context, p part, to io.Writer) error {
+func (r *opened) section(ctx context.Context, p Part, to io.Writer) error {
 	hash := sha256.New()
-	if !p.apart() {
+	if !p.Apart() {
 		hash.Write(p.Data)
 		if hex.EncodeToString(hash.Sum(nil)) != p.Sum {
 			return refuse(ReasonSeal, "a part of its record was changed")

@@ -15,8 +15,8 @@ const KeySize = 32
 
 // Limits of a record's own bytes, without its large buffers.
 const (
-	// maxRecord is the longest record that is read.
-	maxRecord = 64 << 20
+	// MaxRecord is the longest body of a record.
+	MaxRecord = 64 << 20
 	// inline is the longest section that stands in the record itself.
 	inline = 16 << 10
 )
@@ -24,31 +24,39 @@ const (
 // magic begins a record, and is its version.
 var magic = []byte("coppice record 1\n")
 
-// body is what a record holds: the header, and where its sections are.
-type body struct {
+// Body is what a record holds: the header, and where its sections are. It is exported, as
+// are [Seal] and [Unseal], for who writes another [Store].
+type Body struct {
 	Header Header `json:"header"`
-	Parts  []part `json:"parts"`
+	Parts  []Part `json:"parts"`
+	// Place is where the record stands, for a store whose places are bound to what stands
+	// there. A [Folder] does not use it.
+	Place string `json:"place,omitempty"`
 }
 
-// part is one section: in the record, or in a file that is named after its sum.
-type part struct {
+// Part is one section: in the record, or in a file that is named after its sum.
+type Part struct {
 	Sum  string `json:"sum"` // SHA-256, in hexadecimal
 	Size int64  `json:"size"`
 	Data []byte `json:"data,omitempty"`
+	// At tells the copies of one sum apart, for a store that may have several. A [Folder]
+	// has one.
+	At string `json:"at,omitempty"`
 }
 
-// apart reports whether the section stands in a file of its own.
-func (p part) apart() bool { return p.Size > inline }
+// Apart reports whether the section stands in a file of its own: the record has its Data
+// when it does not.
+func (p Part) Apart() bool { return p.Size > inline }
 
-// encode returns a record: the magic, the length of what follows, the body as JSON, and
+// Seal returns a record: the magic, the length of what follows, the body as JSON, and
 // the seal of all of it.
-func encode(b body, key []byte) ([]byte, error) {
+func Seal(b Body, key []byte) ([]byte, error) {
 	text, err := json.Marshal(b)
 	if err != nil {
 		return nil, fmt.Errorf("write a record: %w", err)
 	}
-	if len(text) > maxRecord {
-		return nil, fmt.Errorf("write a record: it has %d bytes, and %d is the most", len(text), maxRecord)
+	if len(text) > MaxRecord {
+		return nil, fmt.Errorf("write a record: it has %d bytes, and %d is the most", len(text), MaxRecord)
 	}
 	out := make([]byte, 0, len(magic)+4+len(text)+sha256.Size)
 	out = append(out, magic...)
@@ -57,10 +65,10 @@ func encode(b body, key []byte) ([]byte, error) {
 	return append(out, seal(out, key)...), nil
 }
 
-// decode reads a record. Nothing of it is looked at before its seal was found to be
+// Unseal reads a record. Nothing of it is looked at before its seal was found to be
 // right; the error is a [*RefusedError].
-func decode(data, key []byte) (body, error) {
-	var b body
+func Unseal(data, key []byte) (Body, error) {
+	var b Body
 	rest, ok := bytes.CutPrefix(data, magic)
 	switch {
 	case !ok && len(data) < len(magic) && bytes.HasPrefix(magic, data):
@@ -91,7 +99,7 @@ func decode(data, key []byte) (body, error) {
 }
 
 // check refuses a body that does not fit together. Only a host with the key writes one.
-func (b body) check() error {
+func (b Body) check() error {
 	if len(b.Parts) != len(b.Header.Sections) {
 		return errors.New("it has more parts than sections, or fewer")
 	}
@@ -101,7 +109,7 @@ func (b body) check() error {
 			return errors.New("a part is not as long as its section")
 		case !validSum(p.Sum):
 			return errors.New("a part has no sum")
-		case !p.apart() && int64(len(p.Data)) != p.Size, p.apart() && len(p.Data) != 0:
+		case !p.Apart() && int64(len(p.Data)) != p.Size, p.Apart() && len(p.Data) != 0:
 			return errors.New("a part is not where it belongs")
 		}
 	}

@@ -14,9 +14,9 @@ func sample(t testing.TB) (data, key []byte) {
 	t.Helper()
 	key = bytes.Repeat([]byte{7}, KeySize)
 	sum := "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-	data, err := encode(body{
+	data, err := Seal(Body{
 		Header: Header{Name: "a", Session: "a", Owners: []string{"o"}, Python: "3.12.1", Platform: "linux/amd64", Made: time.Unix(1, 0).UTC(), Manifest: json.RawMessage(`{}`), Sections: []int64{3, 1 << 20}},
-		Parts:  []part{{Sum: sum, Size: 3, Data: []byte("abc")}, {Sum: sum, Size: 1 << 20}},
+		Parts:  []Part{{Sum: sum, Size: 3, Data: []byte("abc")}, {Sum: sum, Size: 1 << 20}},
 	}, key)
 	require.NoError(t, err)
 	return data, key
@@ -32,7 +32,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(magic)
 	f.Add(append(bytes.Clone(data), 0))
 	f.Fuzz(func(t *testing.T, some []byte) {
-		b, err := decode(some, key)
+		b, err := Unseal(some, key)
 		if err != nil {
 			var refused *RefusedError
 			require.ErrorAs(t, err, &refused)
@@ -50,7 +50,7 @@ func FuzzBody(f *testing.F) {
 	f.Add([]byte(`{"header":{"sections":[-3]},"parts":[{"size":-3}]}`))
 	f.Add([]byte(`{"header":{"sections":[99999999]},"parts":[{"sum":"../../../../etc/passwd","size":99999999}]}`))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		var b body
+		var b Body
 		if json.Unmarshal(text, &b) != nil || b.check() != nil {
 			return
 		}

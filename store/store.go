@@ -143,5 +143,5 @@ func (h Header) Admit(name string, c Claim) error {
 	return nil
 }
 
-// expired reports whether the record is as good as deleted.
-func (h Header) expired(now time.Time) bool { return !h.Expires.IsZero() && now.After(h.Expires) }
+// Expired reports whether the record is as good as deleted.
+func (h Header) Expired(now time.Time) bool { return !h.Expires.IsZero() && now.After(h.Expires) }

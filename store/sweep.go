@@ -27,7 +27,7 @@ func (f *Folder) sweep(now time.Time) error {
 			return err
 		}
 		for _, one := range all {
-			if one == e && !h.expired(now) {
+			if one == e && !h.Expired(now) {
 				continue
 			}
 			if err := f.drop(one); err != nil {

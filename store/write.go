@@ -33,7 +33,7 @@ func (f *Folder) Put(ctx context.Context, h Header, image io.ReaderAt) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(scratch)) }()
-	b := body{Header: h}
+	b := Body{Header: h}
 	var at int64
 	for i, size := range h.Sections {
 		p, err := f.section(ctx, io.NewSectionReader(image, at, size), size, filepath.Join(scratch, fmt.Sprint(i)))
@@ -42,7 +42,7 @@ func (f *Folder) Put(ctx context.Context, h Header, image io.ReaderAt) (err erro
 		}
 		b.Parts, at = append(b.Parts, p), at+size
 	}
-	record, err := encode(b, f.key)
+	record, err := Seal(b, f.key)
 	if err != nil {
 		return err
 	}
@@ -56,9 +56,9 @@ func (f *Folder) Put(ctx context.Context, h Header, image io.ReaderAt) (err erro
 
 // section reads one section of an image. A large one that the store does not have is
 // written to a file.
-func (f *Folder) section(ctx context.Context, from *io.SectionReader, size int64, path string) (part, error) {
-	p := part{Size: size}
-	if !p.apart() {
+func (f *Folder) section(ctx context.Context, from *io.SectionReader, size int64, path string) (Part, error) {
+	p := Part{Size: size}
+	if !p.Apart() {
 		p.Data = make([]byte, size)
 		if _, err := io.ReadFull(from, p.Data); err != nil {
 			return p, fmt.Errorf("read the image: %w", err)
@@ -109,7 +109,7 @@ func (r reader) Read(p []byte) (int, error) {
 
 // commit makes a record that is on the disk the one of its name. The folder is the
 // caller's alone.
-func (f *Folder) commit(ctx context.Context, b body, record []byte, scratch string) error {
+func (f *Folder) commit(ctx context.Context, b Body, record []byte, scratch string) error {
 	old, err := f.editions(place(b.Header.Name))
 	if err != nil {
 		return err
@@ -123,7 +123,7 @@ func (f *Folder) commit(ctx context.Context, b body, record []byte, scratch stri
 	}
 	e := last.next(place(b.Header.Name))
 	for i, p := range b.Parts {
-		if !p.apart() {
+		if !p.Apart() {
 			continue
 		}
 		if err := f.hold(e, p, filepath.Join(scratch, fmt.Sprint(i))); err != nil {
@@ -157,13 +157,13 @@ func (f *Folder) commit(ctx context.Context, b body, record []byte, scratch stri
 }
 
 // fits refuses a record that there is no room for.
-func (f *Folder) fits(b body, record []byte) error {
+func (f *Folder) fits(b Body, record []byte) error {
 	if f.o.MaxBytes < 0 {
 		return nil
 	}
 	more := int64(len(record))
 	for _, p := range b.Parts {
-		if p.apart() && !f.has(p.Sum, p.Size) {
+		if p.Apart() && !f.has(p.Sum, p.Size) {
 			more += p.Size
 		}
 	}
@@ -223,7 +223,7 @@ func (f *Folder) has(sum string, size int64) bool {
 
 // whole reports whether a buffer is there and is what it was. One that is not, or cannot be
 // read, is written again: a record that relied on it would be lost with it.
-func (f *Folder) whole(ctx context.Context, p part) (bool, error) {
+func (f *Folder) whole(ctx context.Context, p Part) (bool, error) {
 	if !f.has(p.Sum, p.Size) {
 		return false, nil
 	}
@@ -242,7 +242,7 @@ func (f *Folder) whole(ctx context.Context, p part) (bool, error) {
 
 // hold puts a buffer into the store, if it was written for that, and notes that a record has
 // it.
-func (f *Folder) hold(e edition, p part, from string) error {
+func (f *Folder) hold(e edition, p Part, from string) error {
 	dir := f.blob(p.Sum)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -268,10 +268,10 @@ func (f *Folder) hold(e edition, p part, from string) error {
 }
 
 // release takes the note of a record from its buffers, and drops those that no other has.
-func (f *Folder) release(e edition, parts []part) error {
+func (f *Folder) release(e edition, parts []Part) error {
 	var all error
 	for _, p := range parts {
-		if p.apart() {
+		if p.Apart() {
 			all = errors.Join(all, f.unhold(p.Sum, e.String()))
 		}
 	}

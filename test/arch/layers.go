@@ -80,7 +80,8 @@ var layers = []layer{
 	{dir: "workspace", ours: []string{"messages", "supervisor", "supervisor/strategy", "actors/kernel", "internal/...", "workspace/files", "workspace/procs"}, theirs: []string{hollywood}},
 
 	// What sessions had in memory, on disk.
-	{dir: "store", ours: []string{"internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
+	{dir: "store", ours: []string{"internal/file", "store/storetest"}, theirs: []string{"github.com/gofrs/flock"}}, // storetest is for its tests
+	{dir: "store/storetest", ours: []string{"store"}, theirs: testOnly},
 	{dir: "hibernate", ours: []string{"messages", "actors/kernel", "store"}, not: []string{"net/...", "syscall", "os/exec"}},
 
 	// Python on this machine, without a host.

@@ -20,7 +20,7 @@ func TestAdaptersRequireOneVersion(t *testing.T) {
 	t.Parallel()
 	_, version := required(t, adapters[0])
 	found := 0
-	for _, below := range []string{"agent", "fleet", "cmd"} {
+	for _, below := range []string{"agent", "fleet", "store", "cmd"} {
 		files, err := filepath.Glob(filepath.Join(repository(t), below, "*", "go.mod"))
 		require.NoError(t, err)
 		found += len(files)

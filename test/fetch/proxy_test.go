@@ -26,10 +26,10 @@ import (
 const root = "github.com/coppice-run/coppice"
 
 // adapters are the modules below package agent, by their folders; modules are those of the
-// fleet, too, and its program.
+// fleet and the store, too, and the fleet's program.
 var (
 	adapters = []string{"agent/adk", "agent/eino", "agent/genkit", "agent/trpc"}
-	modules  = append(slices.Clone(adapters), "fleet/natskv", "fleet/etcdkv", "fleet/kubelease", "cmd/coppice-fleet")
+	modules  = append(slices.Clone(adapters), "fleet/natskv", "fleet/etcdkv", "fleet/kubelease", "store/blobstore", "cmd/coppice-fleet")
 )
 
 // repository is the folder of the repository.
