@@ -1,7 +1,3 @@
-// Package storetest is the suite that every [store.Store] passes, wherever it keeps its
-// records. It is for tests alone.
-//
-//	storetest.Run(t, func(t require.TestingT, dir string) storetest.Place { ... })
 package storetest
 
 import (
