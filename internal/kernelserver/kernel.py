@@ -80,10 +80,12 @@ early = {} if forks else listen()
 halted = sys.modules.setdefault("debugpy", None) is None
 
 import zmq
+from ipykernel.iostream import OutStream
 from ipykernel.kernelapp import IPKernelApp
 
 try:
     import fcntl
+    import select
     import termios
 except ImportError:  # Windows, where ipykernel does not watch descriptors
     fcntl = None
@@ -108,23 +110,57 @@ class Kernel(IPKernelApp):
         super().init_iopub(context)
 
 
+# The pipes of which something was read that is not on its way yet, and how much is read at
+# a time, as ipykernel does.
+reading, PIPE = set(), 1000
+
+
+def watch(self):
+    """Takes the place of the same of ipykernel's streams, in the thread that reads what
+    children write, and says besides when it has something in hand."""
+    fd = self._fid
+    if fd is None:
+        return
+    try:
+        ready = select.poll()
+        ready.register(fd, select.POLLIN)
+        while self._should_watch:
+            ready.poll()
+            reading.add(fd)  # before it is read: for who looks, it is in the pipe, here, or on its way
+            try:
+                data = os.read(fd, PIPE)
+                if not data or not self._should_watch:
+                    return
+                self.write(data.decode(errors="replace"))
+            finally:
+                reading.discard(fd)
+            os.write(self._original_stdstream_copy, data)
+    except Exception:
+        self._exc = sys.exc_info()
+
+
 def settle():
     """Waits until what children of the cell wrote is on its way.
 
     ipykernel reads descriptors 1 and 2 in a thread, which the end of the cell
-    can overtake: the output would be lost or shown in the next cell.
+    can overtake: the output would be lost or shown in the next cell. One that writes all
+    the time is waited for as long as it takes to read for a while, and not longer.
     """
-    until = time.monotonic() + 0.25
+    most, until = time.process_time() + 0.25, time.monotonic() + 5
     for stream in (sys.__stdout__, sys.__stderr__, sys.stdout, sys.stderr):
         fd = getattr(stream, "_fid", None)
         try:
-            while fd is not None and time.monotonic() < until:
+            while fd is not None and time.process_time() < most and time.monotonic() < until:
                 waiting = fcntl.ioctl(fd, termios.FIONREAD, bytes(4))
-                if int.from_bytes(waiting, sys.byteorder) == 0:
+                if int.from_bytes(waiting, sys.byteorder) == 0 and fd not in reading:
                     break
                 time.sleep(0.0005)
         except (OSError, TypeError, ValueError):
             pass  # not a pipe of ipykernel
+
+
+if fcntl is not None and hasattr(OutStream, "_watch_pipe_fd"):
+    OutStream._watch_pipe_fd = watch
 
 
 def compiled():

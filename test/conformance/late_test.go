@@ -57,3 +57,24 @@ t = threading.Thread(target=late); t.start()`, gone, prints, printed)}})
 		})
 	}
 }
+
+// TestDescriptorsBelongToTheirCell: what a cell or its child writes to a descriptor at its
+// very end is output of that cell, each time.
+func TestDescriptorsBelongToTheirCell(t *testing.T) {
+	t.Parallel()
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
+		t.Run(backend, func(t *testing.T) {
+			t.Parallel()
+			held(t, backend)
+			s := plain(t, backend).Session("descriptors", coppice.In(t.TempDir()))
+			// A thread that reads gets its turn when the cell waits for something, not before.
+			r := run(t, s, step{cells: []string{"import os, sys; sys.setswitchinterval(1)"}})
+			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+			for n := range 300 {
+				line := fmt.Sprintf("line %d of descriptor 1", n)
+				r := run(t, s, step{cells: []string{fmt.Sprintf("_ = os.write(1, b'%s\\n')", line)}})
+				require.Equal(t, line, strings.TrimSpace(r.Text), "cell %d", n)
+			}
+		})
+	}
+}
