@@ -1,6 +1,8 @@
 package opportunity
 
 import (
+	"errors"
+	"io/fs"
 	"sync"
 	"time"
 
@@ -70,9 +72,10 @@ func (m *Meter) Measure() Measure {
 	}
 }
 
-// look reads the subject. What it told last stands when it tells nothing more. While it
-// cannot be looked at, as when there is no descriptor left for that, it may have waited all
-// the time: that is no opportunity, until it can be seen again.
+// look reads the subject. What it told last stands when it has ended and tells nothing
+// more, and for as long as a look fails for another reason. While we cannot look, as when
+// there is no descriptor left for that, it may have waited all the time: that is no
+// opportunity, until it can be seen again.
 func (m *Meter) look(now time.Time) {
 	if m.blind {
 		return
@@ -84,9 +87,11 @@ func (m *Meter) look(now time.Time) {
 			m.base = s
 		}
 		m.sample, m.seen, m.pending = s, now, s.Pending
-	case !process.Exhausted(err):
+	case over(err):
 		m.blind = true
 		m.sample.Pending, m.sample.Stopped = 0, false
+	case !process.Exhausted(err):
+		m.sample.Pending = 0
 	default:
 		since := m.seen
 		if since.IsZero() {
@@ -94,4 +99,9 @@ func (m *Meter) look(now time.Time) {
 		}
 		m.sample.Pending, m.sample.Stopped = m.pending+now.Sub(since), false
 	}
+}
+
+// over says that nothing more will be known of a subject.
+func over(err error) bool {
+	return errors.Is(err, process.ErrNoProcess) || errors.Is(err, process.ErrUnsupported) || errors.Is(err, fs.ErrNotExist)
 }

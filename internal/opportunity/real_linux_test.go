@@ -174,7 +174,8 @@ func TestAStoppedProcessHasItsChance(t *testing.T) {
 	var spent *SpentError
 	require.ErrorAs(t, err, &spent)
 	require.Equal(t, ByOpportunity, spent.By)
-	require.True(t, spent.Measure.Stopped)
+	threads, looked := process.Threads(c.Identity())
+	require.True(t, spent.Measure.Stopped, "%+v; its threads are %+v, %v", spent.Measure, threads, looked)
 	require.Zero(t, spent.Measure.Waited)
 	require.Zero(t, spent.Measure.Ran)
 	require.Equal(t, spent.Measure.Wall, spent.Measure.Opportunity)

@@ -26,8 +26,9 @@ type Sample struct {
 }
 
 // Subject is the other side, as one [Meter] sees it: it remembers the last look and
-// is not shared by meters. Look is called by one goroutine at a time. Its error says
-// that nothing more will be known, as of a process that has ended.
+// is not shared by meters. Look is called by one goroutine at a time. Its error is
+// [process.ErrNoProcess], [process.ErrUnsupported] or fs.ErrNotExist when nothing more
+// will be known, as of a process that has ended; after any other it is looked at again.
 type Subject interface {
 	Look(now time.Time) (Sample, error)
 }

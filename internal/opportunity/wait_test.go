@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // side is another side of a test: share of the time until it is well it waits for a
@@ -25,7 +28,7 @@ type side struct {
 func (s *side) Look(now time.Time) (Sample, error) {
 	s.looks++
 	if s.gone {
-		return Sample{}, errors.New("gone")
+		return Sample{}, process.ErrNoProcess
 	}
 	passed := now.Sub(s.begun)
 	waited := time.Duration(s.share * float64(min(passed, s.well)))
@@ -274,4 +277,41 @@ type hidden struct {
 
 func (h *hidden) Look(time.Time) (Sample, error) {
 	return Sample{Waited: h.waited, Known: Waits}, h.err
+}
+
+// halting is stopped, and the second look at it fails.
+type halting struct {
+	looks int
+	err   error
+}
+
+func (h *halting) Look(time.Time) (Sample, error) {
+	h.looks++
+	if h.looks == 2 {
+		return Sample{}, h.err
+	}
+	return Sample{Stopped: true, Known: Waits}, nil
+}
+
+// Only the end of the other side is one: after a look that failed for another reason what it
+// told before stands, and it is looked at again.
+func TestALookThatFailsOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		for _, tc := range []struct {
+			err     error
+			stopped bool
+			looks   int
+		}{{err: process.ErrNoProcess, looks: 2}, {err: process.ErrUnsupported, looks: 2}, {err: fs.ErrNotExist, looks: 2}, {err: syscall.EINTR, stopped: true, looks: 3}} {
+			subject := &halting{err: fmt.Errorf("look: %w", tc.err)}
+			m := Begin(subject, nil)
+			require.True(t, m.sample.Stopped, "%v", tc.err)
+			time.Sleep(time.Second)
+			seen := m.Measure()
+			require.Equal(t, tc.stopped, seen.Stopped, "%v", tc.err)
+			require.Equal(t, time.Second, seen.Opportunity, "%v", tc.err)
+			require.Equal(t, tc.stopped, m.Measure().Stopped, "%v", tc.err)
+			require.Equal(t, tc.looks, subject.looks, "%v", tc.err)
+		}
+	})
 }

@@ -47,11 +47,11 @@ func Threads(id Identity) ([]Thread, error) {
 		}
 		t := Thread{ID: tid}
 		b, err := readAt(dir, name+"/stat", room[:])
-		if Exhausted(err) {
-			return nil, unread(id.PID, err)
-		}
 		if err != nil {
-			continue // it has ended since
+			if err = unread(id.PID, err); errors.Is(err, ErrNoProcess) {
+				continue // the thread has ended since
+			}
+			return nil, err
 		}
 		if t.State, err = parseThreadState(b); err != nil {
 			return nil, fmt.Errorf("read the state of thread %d: %w", tid, err)
