@@ -59,6 +59,7 @@ type serveFlags struct {
 	jupyter   bool
 	listen    listening
 	fleet     fleetFlags
+	retention httpapi.Retention
 	member    *membership // nil: the server is in no fleet
 }
 
@@ -139,6 +140,7 @@ a second interrupt waits for nothing.`,
 		f.fleet.add(cmd, a.engines.Program)
 	}
 	f.keep.add(cmd)
+	f.addRetention(cmd)
 	f.addReplace(cmd)
 	return cmd
 }
@@ -164,6 +166,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 		return console.Usagef("--max-workspaces and --workspaces-per-owner must not be negative; use 0 for any number")
 	}
 	if err := f.listen.check(&f, a.Env); err != nil {
+		return err
+	}
+	if err := f.checkRetention(); err != nil {
 		return err
 	}
 	path, err := client.RecordPath(client.FindOptions{Env: a.Env})
@@ -220,7 +225,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	defer in.end(host)
 	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
 	if err != nil {
 		return nil, err
 	}

@@ -164,7 +164,7 @@ func (t *tenants) host(ctx context.Context, o coppice.Options) (*coppice.Host, b
 func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work string, m *metrics, v *vitals.Vitals) (*access.Part, error) {
 	logger := t.logger.With("tenant", tenant)
 	m.tree.Show(host.Snapshot)
-	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered})
+	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: t.f.retention})
 	if err != nil {
 		return nil, err
 	}

@@ -39,10 +39,8 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	// KeepAlive is how often a stream without events says that it lives. 0: 15 s.
 	KeepAlive time.Duration
-	// Keep is how many executions that have ended are kept, KeepFor for how long.
-	// 0: 256, and 1 h.
-	Keep    int
-	KeepFor time.Duration
+	// Retention says which executions that have ended are kept.
+	Retention
 	// MaxRunning is how many executions may run or wait at once; more are refused.
 	// 0: 1,024.
 	MaxRunning int
@@ -100,12 +98,7 @@ func New(o Options) (*API, error) {
 	if o.KeepAlive <= 0 {
 		o.KeepAlive = 15 * time.Second
 	}
-	if o.Keep <= 0 {
-		o.Keep = 256
-	}
-	if o.KeepFor <= 0 {
-		o.KeepFor = time.Hour
-	}
+	o.Retention = o.Retention.settle()
 	if o.LockWait <= 0 {
 		o.LockWait = 10 * time.Second
 	}

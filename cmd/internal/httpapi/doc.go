@@ -48,7 +48,7 @@
 //	POST ──▶ refused (400, 422, 503)
 //	  └────▶ running ──events──▶ running
 //	            │  cancel, the session's end
-//	            └──final──▶ ended ──newer ones, an hour──▶ forgotten
+//	            └──final──▶ ended ──newer ones, a day──▶ forgotten
 //
 // # Who owns what
 //

@@ -63,7 +63,7 @@ func fuzz(f *testing.F) *fuzzed {
 	})
 	require.NoError(f, err)
 	logger := slog.New(slog.NewTextHandler(s.log, nil))
-	s.api, err = httpapi.New(httpapi.Options{Host: host, Cwd: s.cwd, Logger: logger, Keep: 16})
+	s.api, err = httpapi.New(httpapi.Options{Host: host, Cwd: s.cwd, Logger: logger, Retention: httpapi.Retention{Keep: 16}})
 	require.NoError(f, err)
 	v := vitals.New()
 	v.Show(vitals.Source{Sessions: s.api.Sessions, Tree: host.Snapshot})

@@ -25,7 +25,7 @@ func TestManyClients(t *testing.T) {
 	if os.Getenv("COPPICE_TEST_FULL") != "" {
 		clients, sessions, calls = 200, 50, 20
 	}
-	s := serve(t, coppice.Options{MaxSessions: sessions}, httpapi.Options{Keep: clients * calls})
+	s := serve(t, coppice.Options{MaxSessions: sessions}, httpapi.Options{Retention: httpapi.Retention{Keep: clients * calls}})
 	for i := range sessions {
 		_, err := s.Open(t.Context(), client.Open{Session: fmt.Sprint("s", i), Pin: true})
 		require.NoError(t, err)

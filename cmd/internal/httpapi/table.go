@@ -149,30 +149,6 @@ func (a *API) drop(x *execution) {
 	x.close(a.o.Logger)
 }
 
-// forgetLocked forgets executions that have ended, when there are too many or
-// they are too old. a.mu is held.
-func (a *API) forgetLocked() {
-	ended := 0
-	for _, x := range a.order {
-		if x.hasEnded() {
-			ended++
-		}
-	}
-	old := time.Now().Add(-a.o.KeepFor)
-	a.order = slices.DeleteFunc(a.order, func(x *execution) bool {
-		if !x.hasEnded() {
-			return false
-		}
-		if info := x.describe(false); ended <= a.o.Keep && info.Ended.After(old) {
-			return false
-		}
-		ended--
-		delete(a.table, x.info.ID)
-		x.close(a.o.Logger)
-		return true
-	})
-}
-
 func (x *execution) hasEnded() bool {
 	select {
 	case <-x.ended:
@@ -208,7 +184,7 @@ func (a *API) lookup(id string) (*execution, error) {
 	if x := a.table[id]; x != nil {
 		return x, nil
 	}
-	return nil, fmt.Errorf("the server knows no execution %.80q: %w; those that ended are kept for %v at most", id, errNotFound, a.o.KeepFor)
+	return nil, fmt.Errorf("the server knows no execution %.80q: %w; the last %d that ended are kept, for %v at most", id, errNotFound, a.o.Keep, a.o.KeepFor)
 }
 
 // checkID refuses ids that no path can hold.

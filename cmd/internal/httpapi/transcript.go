@@ -65,7 +65,7 @@ func (a *API) transcript(w http.ResponseWriter, r *http.Request) {
 		return x.info.Session != key.Session || x.info.Cwd != key.Cwd || x.info.Workspace != key.Workspace
 	})
 	if len(order) == 0 {
-		a.problem(w, fmt.Errorf("the server has nothing that the session %s executed: %w; what ended is kept for %v at most", key, errNotFound, a.o.KeepFor))
+		a.problem(w, fmt.Errorf("the server has nothing that the session %s executed: %w; the last %d executions that ended are kept, for %v at most", key, errNotFound, a.o.Keep, a.o.KeepFor))
 		return
 	}
 	book, err := write(order)

@@ -3,7 +3,7 @@ import { $, Keep, element, hide, klass, link, on, put, set } from "./dom.js";
 import { call } from "./api.js";
 import { rewrite, to, toExecution, toSession } from "./route.js";
 import { listen, state } from "./state.js";
-import { clock, lastOf, many, shortName, span } from "./words.js";
+import { lastOf, many, moment, shortName, span } from "./words.js";
 
 const PAGE = 100, AGAIN = 1500; // ms between two looks
 
@@ -58,10 +58,10 @@ async function ask() {
 
 /** @param {string} filter @param {string} outcome */
 function draw(filter, outcome) {
-  set($("executions-count"), failed ? "They could not be read: " + failed : `${many(list.length, "execution")}${more ? ", and older ones" : ""}${filter || outcome ? " found" : "; the server keeps those that ended for an hour"}`);
+  set($("executions-count"), failed ? "They could not be read: " + failed : `${many(list.length, "execution")}${more ? ", and older ones" : ""}${filter || outcome ? " found" : "; the server forgets the oldest that ended (serve --keep-executions)"}`);
   klass($("executions-count"), failed ? "error" : "muted");
   hide($("no-executions"), list.length > 0 || Boolean(failed));
-  set($("no-executions"), filter || outcome ? "Nothing that the server still has fits." : "Nothing was executed within the last hour.");
+  set($("no-executions"), filter || outcome ? "Nothing that the server still has fits." : "The server has executed nothing, or nothing that it still has.");
   hide($("more-executions"), !more || pages * PAGE >= 1000);
   put($("executions"), list.map((x) => {
     const made = rows.get(x.id, () => {
@@ -72,7 +72,7 @@ function draw(filter, outcome) {
       where.title = x.cwd;
       code.append(open);
       whose.append(session);
-      const when = element("td", "when", clock(x.started));
+      const when = element("td", "when", moment(x.started));
       when.title = new Date(x.started).toLocaleString();
       tr.append(when, code, whose, where, result, took);
       return { tr, result, took };

@@ -4,7 +4,7 @@ import { $, element, hide, link, on, put, set } from "./dom.js";
 import { call } from "./api.js";
 import { rewrite, to, toExecution, toSession } from "./route.js";
 import { listen, state } from "./state.js";
-import { clock, happened, keyOf, many, shortName } from "./words.js";
+import { happened, keyOf, many, moment, shortName } from "./words.js";
 
 const PAGE = 200, MOST = 2000;
 const ROOM = 2 * PAGE; // events that come in and are kept, until a person asks for older ones
@@ -111,7 +111,7 @@ function draw() {
 
 /** eventOf is one event in the list. @param {any} c */
 function eventOf(c) {
-  const li = element("li"), at = new Date(c.at), time = element("time", "", (at.toDateString() === new Date().toDateString() ? "" : at.toLocaleDateString() + " ") + clock(c.at)), key = c.execution ?? keyOf(c.tree?.key ?? "");
+  const li = element("li"), at = new Date(c.at), time = element("time", "", moment(at)), key = c.execution ?? keyOf(c.tree?.key ?? "");
   time.dateTime = c.at;
   time.title = (c.seq ? `event ${c.seq}, ` : "") + at.toLocaleString();
   li.append(time);

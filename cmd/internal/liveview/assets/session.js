@@ -7,7 +7,7 @@ import { to, toSession } from "./route.js";
 import { changed, listen, sessionOf, state } from "./state.js";
 import { leaveEditor, showEditor, startEditor } from "./run.js";
 import { drawTranscript, leaveTranscript, showTranscript } from "./transcript.js";
-import { ago, bytes, clock, exitOf, idOf, pathOf, same, shortName, span } from "./words.js";
+import { ago, bytes, exitOf, idOf, moment, pathOf, same, shortName, span } from "./words.js";
 
 /** @typedef {import("./words.js").Key} Key */
 
@@ -145,7 +145,7 @@ async function readStory(s) {
     story = got;
   } catch { told = ""; return; } // the next look tries again
   put($("story"), story.moments.toReversed().map((/** @type {any} */ m) => {
-    const li = element("li", "w-" + m.what), time = element("time", "muted", clock(m.at));
+    const li = element("li", "w-" + m.what), time = element("time", "muted", moment(m.at));
     time.dateTime = m.at;
     time.title = new Date(m.at).toLocaleString();
     li.append(time, element("strong", "", m.what), element("span", "", m.why ?? ""));

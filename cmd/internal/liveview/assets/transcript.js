@@ -5,7 +5,7 @@ import { Screen, copyButton } from "./output.js";
 import { toExecution } from "./route.js";
 import { sourceOf } from "./source.js";
 import { state, takeExecution } from "./state.js";
-import { clock, many, same, span } from "./words.js";
+import { many, moment, same, span } from "./words.js";
 
 const SHOWN = 30; // executions of one session
 const OPEN = 4; // whose output is read at once
@@ -60,7 +60,7 @@ class Cell {
   draw(x) {
     this.x = x;
     const outcome = x.state === "running" ? "running" : x.outcome ?? "ended";
-    set(this.time, clock(x.started));
+    set(this.time, moment(x.started));
     set(this.outcome, outcome.replace("_", " "));
     klass(this.outcome, "outcome o-" + outcome);
     set(this.took, span((x.ended ? new Date(x.ended).getTime() : Date.now()) - new Date(x.started).getTime()));

@@ -66,6 +66,12 @@ export function bytes(n) {
 /** clock is the time of day. @param {string | number} at */
 export const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
 
+/** moment is the time of day, with the date before it unless that is today's. @param {string|number|Date} at */
+export function moment(at) {
+  const when = new Date(at);
+  return (when.toDateString() === new Date().toDateString() ? "" : when.toLocaleDateString() + " ") + clock(when);
+}
+
 /** span is how long something took. @param {number} ms */
 export function span(ms) {
   if (ms < 1000) return Math.max(0, Math.round(ms)) + " ms";
