@@ -7,7 +7,7 @@ import { to, toSession } from "./route.js";
 import { changed, listen, sessionOf, state } from "./state.js";
 import { leaveEditor, showEditor, startEditor } from "./run.js";
 import { drawTranscript, leaveTranscript, showTranscript } from "./transcript.js";
-import { ago, bytes, exitOf, idOf, moment, pathOf, same, shortName, span } from "./words.js";
+import { ago, bytes, exitOf, healthOf, idOf, moment, pathOf, same, shortName, span } from "./words.js";
 
 /** @typedef {import("./words.js").Key} Key */
 
@@ -53,8 +53,9 @@ function drawSession() {
   }
   const twins = [...state.sessions.values()].filter((o) => o.session === key?.session && !same(o, key));
   put($("session-twins"), twins.slice(0, 5).map((o) => link(toSession(o), "also in " + o.cwd)));
-  set($("session-state"), s?.state ?? (state.asked ? "no kernel" : "…"));
-  klass($("session-state"), "state s-" + (s?.state ?? "gone"));
+  const health = healthOf(level);
+  set($("session-state"), (s?.state ?? (state.asked ? "no kernel" : "…")) + (health && " · " + health));
+  klass($("session-state"), "state s-" + (s?.state ?? "gone") + (level && " l-" + level));
   const problem = (state.overview?.problems ?? []).find((/** @type {any} */ p) => p.level === level && same(p.key, key));
   hide($("session-why"), !level || level === "asks");
   set($("session-why"), !level ? "" : problem ? `${problem.what} ${problem.do}` : `It is ${s?.state}. ${s?.why ?? exitOf(s?.last_exit)}`);

@@ -4,7 +4,7 @@ import { $, Keep, attribute, element, klass, on, put, set } from "./dom.js";
 import { levels } from "./filter.js";
 import { go, toSession } from "./route.js";
 import { listen, refresh, state } from "./state.js";
-import { bytes, exitOf, many, shortName, span } from "./words.js";
+import { bytes, exitOf, healthOf, many, shortName, span } from "./words.js";
 
 const PAGE = 50; // sessions that are shown at once, and that one step adds
 const byName = new Intl.Collator("en", { numeric: true });
@@ -70,7 +70,7 @@ function item(node, parent, level, size, place) {
   attribute(li, "aria-level", level);
   attribute(li, "aria-setsize", size);
   attribute(li, "aria-posinset", place);
-  const word = { bad: "down", asks: "asks a person", shaky: "to look at" }[health] ?? "", more = [], steady = [one ? one.session : node.name, one?.state ?? node.state];
+  const word = healthOf(health), more = [], steady = [one ? one.session : node.name, one?.state ?? node.state];
   if (word) steady.push(word);
   const q = one?.mark?.question;
   if (q) more.push(q.until ? `waits for an answer, ${span(Math.max(0, new Date(q.until).getTime() - Date.now()))} left` : "waits for an answer");

@@ -63,10 +63,13 @@ export function bytes(n) {
   return n < 10 * 2 ** 30 ? (n / 1048576).toFixed(0) + " MiB" : (n / 2 ** 30).toFixed(1) + " GiB";
 }
 
-/** clock is the time of day. @param {string | number} at */
+/** healthOf says a level of health that is not the best; "" for that. @param {string} level */
+export const healthOf = (level) => ({ bad: "down", asks: "asks a person", shaky: "to look at" })[level] ?? "";
+
+/** clock is the time of day. @param {string | number | Date} at */
 export const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false });
 
-/** moment is the time of day, with the date before it unless that is today's. @param {string|number|Date} at */
+/** moment is the time of day, with the date before it unless that is today's. @param {string | number | Date} at */
 export function moment(at) {
   const when = new Date(at);
   return (when.toDateString() === new Date().toDateString() ? "" : when.toLocaleDateString() + " ") + clock(when);
