@@ -144,13 +144,13 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	if err != nil {
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}
-	group, kept, err := s.groups.new(ctx, o.Total, place.Inside)
-	if err != nil {
+	now := time.Now()
+	w := &Workspace{set: s, name: name, o: o, made: now, last: now, folder: folder, place: place, mark: cmp.Or(place.Mark, process.NewMark()), kernels: map[int]root{}, done: make(chan struct{}), labels: o.Labels, endAt: o.EndAt, idleEnd: o.IdleEnd}
+	w.unclaim = w.owner().Claim(w.mark)
+	if w.group, w.kept, err = s.groups.new(ctx, o.Total, place.Inside); err != nil {
+		w.discard()
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}
-	now := time.Now()
-	w := &Workspace{set: s, name: name, o: o, made: now, last: now, folder: folder, place: place, mark: cmp.Or(place.Mark, process.NewMark()), group: group, kept: kept, kernels: map[int]root{}, done: make(chan struct{}), labels: o.Labels, endAt: o.EndAt, idleEnd: o.IdleEnd}
-	w.unclaim = w.owner().Claim(w.mark)
 	made, err := supervisor.Ask[*Workspace](ctx, s.ref(), create{w, asked})
 	switch {
 	case err != nil && ctx.Err() != nil:

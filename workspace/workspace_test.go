@@ -258,6 +258,22 @@ func TestWhatNoOneWaitsForIsRemoved(t *testing.T) {
 	})
 }
 
+// Limits that cannot be kept to leave nothing behind of what was made for the kernels.
+func TestWhatHasNoGroupIsRemoved(t *testing.T) {
+	b := &backend{}
+	w := startIn(t, nil, workspace.Place{Backend: b, Owner: &process.Owner{}, Inside: true}, workspace.SetOptions{})
+	defer w.stop(t)
+	for n := range int32(2) {
+		_, err := w.Open(t.Context(), "a", workspace.Options{Total: workspace.Total{Processes: 1}})
+		wrong, ok := errors.AsType[*workspace.OptionsError](err)
+		require.True(t, ok, "%v", err)
+		require.Equal(t, "total", wrong.Field)
+		require.Equal(t, n+1, b.closed.Load())
+	}
+	require.NoError(t, w.open(t, "a", workspace.Options{}).End(t.Context()))
+	require.EqualValues(t, 3, b.closed.Load())
+}
+
 // Whoever asks with a context that has ended does not keep the name from others.
 func TestANameIsFreeThatNoOneWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

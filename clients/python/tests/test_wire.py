@@ -13,7 +13,7 @@ import unittest
 from unittest import mock
 
 import coppice
-from coppice import _asks, _find, _http, _wire
+from coppice import _asks, _find, _http, _wire, _within
 from coppice._types import cells_of, result_of, time_of
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "messages" / "testdata"
@@ -34,6 +34,60 @@ class Early(unittest.TestCase):
             return status, await _http.Response(status, found, reader, mock.Mock(), body).read()
 
         self.assertEqual(asyncio.run(ask()), (413, b"body"))
+
+
+class Within(unittest.TestCase):
+    """Waiting for so long."""
+
+    def wait(self, *steps, seconds=None):
+        """Wait for a future, at which steps are done at once: what came of it, and what was dropped."""
+
+        async def main():
+            future, dropped = asyncio.get_running_loop().create_future(), []
+
+            async def what():
+                return await future
+
+            task = asyncio.ensure_future(_within.within(what(), seconds, dropped.append))
+            for _ in range(3):  # until it waits
+                await asyncio.sleep(0)
+            for step in steps:
+                await step(future, task)
+            await asyncio.wait([task])
+            return "cancelled" if task.cancelled() else task.exception() or task.result(), dropped
+
+        return asyncio.run(main())
+
+    async def comes(self, future, task):
+        future.set_result("it")
+
+    async def fails(self, future, task):
+        future.set_exception(OSError())
+
+    async def cancel(self, future, task):
+        task.cancel()
+
+    async def later(self, future, task):
+        await asyncio.sleep(0)
+
+    def test_what_comes_in_time(self):
+        self.assertEqual(self.wait(self.comes), ("it", []))
+        self.assertEqual(self.wait(self.comes, seconds=60), ("it", []))
+        self.assertIsInstance(self.wait(self.fails, seconds=60)[0], OSError)
+
+    def test_what_comes_too_late(self):
+        got, dropped = self.wait(seconds=0.001)
+        self.assertIsInstance(got, asyncio.TimeoutError)
+        self.assertEqual(dropped, [])
+
+    def test_no_cancellation_is_lost(self):
+        """Not even when what is waited for comes at that very moment."""
+        for seconds in (None, 60):
+            self.assertEqual(self.wait(self.cancel, seconds=seconds), ("cancelled", []))
+            self.assertEqual(self.wait(self.comes, self.cancel, seconds=seconds), ("cancelled", ["it"]))
+            self.assertEqual(self.wait(self.fails, self.cancel, seconds=seconds), ("cancelled", []))
+            self.assertEqual(self.wait(self.cancel, self.comes, seconds=seconds), ("cancelled", []))
+            self.assertEqual(self.wait(self.comes, self.later, self.cancel, seconds=seconds), ("cancelled", ["it"]))
 
 
 class Parser(unittest.TestCase):

@@ -270,6 +270,32 @@ class AsyncTest(Behaviours, unittest.TestCase):
 
         self.assertEqual(self.loop.run_until_complete(main()), "killed")
 
+    def test_a_cancelled_start_ends_the_program(self):
+        class Slow(coppice.AsyncClient):
+            """It learns that a program has started later than that is so."""
+
+            async def _open(self, method, path, *args, **kwargs):
+                response = await super()._open(method, path, *args, **kwargs)
+                if (method, path.rpartition("/")[2]) == ("POST", "processes"):
+                    self.asked.set()
+                    await self.answered.wait()
+                return response
+
+        async def main():
+            client = Slow(home=server.home)
+            client.asked, client.answered = asyncio.Event(), asyncio.Event()
+            place = client.workspace(self.made_up)
+            task = asyncio.ensure_future(place.exec(["sleep", "600"]))
+            await asyncio.wait_for(client.asked.wait(), PATIENCE)
+            task.cancel()
+            await asyncio.sleep(0)
+            client.answered.set()
+            with self.assertRaises(asyncio.CancelledError):
+                await asyncio.wait_for(task, PATIENCE)
+            return [(p.state, p.exit.signal) for p in await place.processes()]
+
+        self.assertEqual(self.loop.run_until_complete(main()), [("ended", "killed")])
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -15,6 +15,7 @@ from ._find import find
 from ._http import Response, request
 from ._places import WorkspaceInfo, workspace_of
 from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
+from ._within import within
 
 
 class AsyncClient:
@@ -104,7 +105,7 @@ class AsyncClient:
         repeated = False
         while True:
             try:
-                return await asyncio.wait_for(self._once(method, path, query, data, headers), bound)
+                return await within(self._once(method, path, query, data, headers), bound)
             except _asks.SourceFailed as e:
                 raise e.cause
             except ServerError as e:
@@ -122,7 +123,7 @@ class AsyncClient:
     ) -> Any:
         response = await self._open(method, path, query, data, -1, headers)
         try:
-            return _wire.decode(response.status, await asyncio.wait_for(response.read(), _wire.ANSWER))
+            return _wire.decode(response.status, await within(response.read(), _wire.ANSWER))
         finally:
             response.close()
 
@@ -132,7 +133,7 @@ class AsyncClient:
         while not seen.done:
             pause.begin()
             try:
-                response = await asyncio.wait_for(self._open("GET", seen.path, None, None, seen.after), _wire.SILENCE)
+                response = await within(self._open("GET", seen.path, None, None, seen.after), _wire.SILENCE, Response.close)
                 try:
                     if response.status == 204:  # nothing follows, and nothing will
                         break
@@ -141,7 +142,7 @@ class AsyncClient:
                     parser, pieces = _wire.Parser(), response.pieces()
                     while not seen.done:
                         try:
-                            piece = await asyncio.wait_for(pieces.__anext__(), _wire.SILENCE)
+                            piece = await within(pieces.__anext__(), _wire.SILENCE)
                         except StopAsyncIteration:
                             raise ConnectionError("the connection broke") from None
                         pause.alive()

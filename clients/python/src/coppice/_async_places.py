@@ -13,6 +13,8 @@ from ._places import (
     Exit, File, Listing, Output, ProcessEvent, ProcessInfo, ProcessResult, WorkspaceInfo, exit_of, file_of, listing_of, process_of, workspace_of,
 )
 from ._async_session import AsyncSession
+from ._http import Response
+from ._within import within
 
 if TYPE_CHECKING:
     from ._async import AsyncClient
@@ -64,7 +66,14 @@ class AsyncWorkspace:
         ``cwd`` is relative to its folder, ``timeout`` is in seconds. All that it prints
         is kept in memory: ``start`` is for much of it. Whatever is raised here ends it.
         """
-        process = await self.start(args, env=env, cwd=cwd, timeout=timeout, input=input is not None)
+        starting = asyncio.ensure_future(self.start(args, env=env, cwd=cwd, timeout=timeout, input=input is not None))
+        try:
+            await asyncio.wait([starting])
+        except asyncio.CancelledError:
+            with contextlib.suppress(Exception):  # as below
+                await (await starting).end(0)  # it may run already, and no one else would know
+            raise
+        process = starting.result()
         output, feeding, events = Output(), _Feeding(process, input), process.events()
         try:
             async for event in events:
@@ -218,14 +227,14 @@ class AsyncFiles:
         at = _asks.workspace_path(self._workspace, "/files")
         while not seen.done:
             try:
-                response = await asyncio.wait_for(client._open("GET", at, {"path": path}, None, -1, seen.headers()), _wire.ANSWER)
+                response = await within(client._open("GET", at, {"path": path}, None, -1, seen.headers()), _wire.ANSWER, Response.close)
                 try:
                     if not seen.begin(response.status, response.header("ETag"), response.header("Content-Length")):
                         raise _wire.problem(response.status, await response.read(1 << 16))
                     pieces = response.pieces()
                     while not seen.done:
                         try:
-                            piece = await asyncio.wait_for(pieces.__anext__(), _wire.ANSWER)
+                            piece = await within(pieces.__anext__(), _wire.ANSWER)
                         except StopAsyncIteration:
                             raise ConnectionError("the connection broke") from None
                         pause.progress()

@@ -7,6 +7,7 @@ import ssl
 from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Tuple, Union
 
 from ._wire import ANSWER, MOST, Address
+from ._within import within
 
 #: The most of the head of an answer, in bytes.
 HEAD = 64 << 10
@@ -214,9 +215,9 @@ async def request(
                 answer = asyncio.ensure_future(_answer(reader))
             if not answer.done():
                 await _send(writer, body, answer)
-            status, found, read = await asyncio.wait_for(answer, ANSWER)
+            status, found, read = await within(answer, ANSWER)
         while status == 100:
-            status, found, read = await asyncio.wait_for(_answer(reader), ANSWER)
+            status, found, read = await within(_answer(reader), ANSWER)
         return Response(status, found, reader, writer, read)
     except BaseException:
         if answer:
