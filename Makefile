@@ -400,7 +400,7 @@ jupyter-venv: kernel-wheel
 
 .PHONY: test-jupyter
 test-jupyter: need-go jupyter-venv ## Drive coppice serve --jupyter and the kernel for Jupyter with Jupyter's clients and test suite (needs Python 3.11, node 20 and npm)
-	$(say) "coppice serve --jupyter with jupyter_kernel_test, jupyter_kernel_client, nbconvert, papermill and JupyterLab's services"
+	$(say) "coppice serve --jupyter with jupyter_kernel_test, jupyter_kernel_client, nbconvert, papermill, JupyterLab's services and VS Code's requests"
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
 	@cp test/dialects/jupyter/*.json test/dialects/jupyter/*.mjs test/dialects/jupyter/*.py "$(CACHE)/jupyter/"
 	@cd "$(CACHE)/jupyter" && npm ci --silent --no-audit --no-fund --ignore-scripts

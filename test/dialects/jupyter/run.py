@@ -40,6 +40,7 @@ def main() -> None:
                 "jupyter_kernel_test": [sys.executable, "-m", "unittest", "-v", "conformance"],
                 "jupyter_kernel_client, nbconvert, papermill": [sys.executable, "-m", "unittest", "-v", "clients"],
                 "@jupyterlab/services": ["node", "lab.mjs"],
+                "VS Code's requests": ["node", "vscode.mjs"],
             }.items():
                 p = subprocess.run(command, cwd=scratch, env=env, timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
                 skipped = "skipped" in p.stdout
