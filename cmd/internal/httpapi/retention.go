@@ -1,9 +1,6 @@
 package httpapi
 
-import (
-	"slices"
-	"time"
-)
+import "time"
 
 // Retention says which executions that have ended are kept. Those that run always are, and
 // so is the one of them that was started last. Its zero value is the default.
@@ -34,24 +31,4 @@ func (r Retention) settle() Retention {
 		r.KeepBytes = DefaultKeepBytes
 	}
 	return r
-}
-
-// forgetLocked forgets executions that have ended: the oldest, when they are too many or
-// their events too much, and those that are too old. a.mu is held.
-func (a *API) forgetLocked() {
-	kept, size, old := 0, int64(0), time.Now().Add(-a.o.KeepFor)
-	for at, x := range slices.Backward(a.order) { // the newest first
-		if !x.hasEnded() {
-			continue
-		}
-		_, bytes, _ := x.events().Size()
-		if size += bytes; kept == 0 || kept < a.o.Keep && size <= a.o.KeepBytes && x.describe(false).Ended.After(old) {
-			kept++
-			continue
-		}
-		delete(a.table, x.info.ID)
-		x.close(a.o.Logger)
-		a.order[at] = nil
-	}
-	a.order = slices.DeleteFunc(a.order, func(x *execution) bool { return x == nil })
 }

@@ -149,6 +149,26 @@ func (a *API) drop(x *execution) {
 	x.close(a.o.Logger)
 }
 
+// forgetLocked forgets executions that have ended: the oldest, when they are too many or
+// their events too much, and those that are too old. a.mu is held.
+func (a *API) forgetLocked() {
+	kept, size, old := 0, int64(0), time.Now().Add(-a.o.KeepFor)
+	for at, x := range slices.Backward(a.order) { // the newest first
+		if !x.hasEnded() {
+			continue
+		}
+		_, bytes, _ := x.events().Size()
+		if size += bytes; kept == 0 || kept < a.o.Keep && size <= a.o.KeepBytes && x.describe(false).Ended.After(old) {
+			kept++
+			continue
+		}
+		delete(a.table, x.info.ID)
+		x.close(a.o.Logger)
+		a.order[at] = nil
+	}
+	a.order = slices.DeleteFunc(a.order, func(x *execution) bool { return x == nil })
+}
+
 func (x *execution) hasEnded() bool {
 	select {
 	case <-x.ended:
