@@ -106,7 +106,7 @@ func TestReplacedUnderLoad(t *testing.T) {
 	}
 	for n := range times {
 		goOn()
-		next := p.start("--replace")
+		next := p.start("--replace", "--addr", "127.0.0.1:0")
 		next.serves()
 		t.Logf("%v: %d calls, the next one serves", time.Since(start), calls.Load())
 		s.over(0)
@@ -153,7 +153,7 @@ func TestReplacedKilled(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				next := p.start("--replace")
+				next := p.start("--replace", "--addr", "127.0.0.1:0")
 				last := next
 				select {
 				case <-time.After(took * time.Duration(n) / time.Duration(moments-1)):
@@ -166,7 +166,7 @@ func TestReplacedKilled(t *testing.T) {
 					next.kill()
 					select {
 					case <-old.ended: // it was replaced before
-						last = p.start("--replace")
+						last = p.start("--replace", "--addr", "127.0.0.1:0")
 						last.serves()
 					case <-time.After(lastOf(t, old)):
 						last = old
@@ -261,11 +261,11 @@ func TestNotReplaced(t *testing.T) {
 	require.NoError(t, err)
 	mark, err := c.Checkpoint(t.Context(), messages.SessionKey{Session: "x"})
 	require.NoError(t, err)
-	other := p.start("--replace")
+	other := p.start("--replace", "--addr", "127.0.0.1:0")
 	<-other.ended
 	require.Contains(t, other.words(), "nothing takes over 1 checkpoints")
 	require.NoError(t, c.DropCheckpoint(t.Context(), mark.ID))
-	next := p.start("--replace")
+	next := p.start("--replace", "--addr", "127.0.0.1:0")
 	next.serves()
 	s.over(0)
 	next.ends()
