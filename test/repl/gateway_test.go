@@ -85,9 +85,9 @@ func TestGatewayScreens(t *testing.T) {
 			m.golden(name("error"))
 			m.keys("C-l")
 
-			m.text("import time; time.sleep(600)")
+			m.text("print(1);import time;time.sleep(600)")
 			m.keys("Enter")
-			m.wait("running")
+			m.wait("\n1\n") // it runs
 			m.keys("C-c")
 			m.wait("✗ cancelled")
 			m.text("math.pi")

@@ -287,9 +287,9 @@ func tour(t *testing.T, s screen, python string) {
 	m.golden("expanded")
 	m.keys("C-o", "C-l")
 
-	m.text("while True: pass")
-	m.keys("Enter", "Enter")
-	m.wait("running")
+	m.text("print(1); [n for n in iter(int, 1) if n]")
+	m.keys("Enter")
+	m.wait("\n1\n") // it runs
 	m.keys("C-c")
 	m.wait("✗ cancelled")
 	m.text("x")

@@ -45,6 +45,19 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// The first screen says where one is and what to press, whole in a narrow terminal, too.
+func TestTheFirstScreen(t *testing.T) {
+	t.Parallel()
+	inScreen(t, &session{}, func(s *screen) {
+		for _, width := range []int{120, 80, 60, 40} {
+			s.Update(tea.WindowSizeMsg{Width: width, Height: 24})
+			require.Contains(t, strings.Join(strings.Fields(s.shown()), " "), "Python in the session s, on the fake backend, in "+s.o.Session.Key().Cwd)
+			require.Contains(t, strings.Join(strings.Fields(s.shown()), " "), "enter runs a cell · tab completes · ctrl+d leaves")
+			require.NotContains(t, s.shown(), "…")
+		}
+	})
+}
+
 // TestACellIsRunAndShown, and the text is empty for the next one, which Up brings back.
 func TestACellIsRunAndShown(t *testing.T) {
 	t.Parallel()

@@ -85,7 +85,8 @@ func TestStatusLine(t *testing.T) {
 	t.Parallel()
 	parts := []string{"default", "gateway", "idle", "queue 0", "68.9 MiB"}
 	for width, want := range map[int][2]string{
-		120: {" default · gateway · idle · queue 0 · 68.9 MiB  │ tab completes · f1 inspects · ctrl+o expands · ctrl+t tree · ctrl+d l…", " default · gateway · idle · queue 0 · 68.9 MiB  │ Ctrl-C once more leaves"},
+		120: {" default · gateway · idle · queue 0 · 68.9 MiB  │ tab completes · f1 inspects · ctrl+o expands · ctrl+t tree", " default · gateway · idle · queue 0 · 68.9 MiB  │ Ctrl-C once more leaves"},
+		80:  {" default · gateway · idle · queue 0 · 68.9 MiB  │ tab completes · f1 inspects", " default · gateway · idle · queue 0 · 68.9 MiB  │ Ctrl-C once more leaves"},
 		60:  {" default · gateway · idle · queue 0 · 68.9 MiB", " Ctrl-C once more leaves"},
 		40:  {" gateway · idle · queue 0 · 68.9 MiB", " Ctrl-C once more leaves"},
 		30:  {" idle · queue 0 · 68.9 MiB", " Ctrl-C once more leaves"},

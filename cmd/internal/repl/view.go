@@ -35,6 +35,9 @@ func (m *model) View() tea.View {
 	}
 	room := max(m.height-len(below)-len(typed)-1, 0)
 	lines := m.transcript()
+	if len(m.entries) == 0 {
+		lines = m.first()
+	}
 	m.scroll = min(m.scroll, max(0, len(lines)-room))
 	end := len(lines) - m.scroll
 	lines = lines[max(0, end-room):end]
@@ -89,6 +92,13 @@ func (m *model) typed() (lines []string, row, column int) {
 		lines[i] = s.Fit(lines[i])
 	}
 	return lines, row, column
+}
+
+// first is what the screen shows before the first call: where one is, and what to press.
+func (m *model) first() []string {
+	key, s := m.o.Session.Key(), m.style()
+	text := fmt.Sprintf("Python in the session %s, on the %s backend, in %s\n\nenter runs a cell · tab completes · ctrl+d leaves, and ends the session", key.Session, m.o.Backend, key.Cwd)
+	return append(fitAll(s, strings.Split(ansi.Wrap(text, max(s.Width, 1), ""), "\n")), "")
 }
 
 // transcript returns the lines of all calls.
@@ -160,18 +170,26 @@ func statusLine(s render.Style, parts []string, note string) string {
 		parts = parts[1:]
 		text = " " + strings.Join(parts, " · ")
 	}
-	const hint = "tab completes · f1 inspects · ctrl+o expands · ctrl+t tree · ctrl+d leaves"
-	const worthwhile = 16 // columns of the hint
 	switch full := text + "  │ " + note; {
-	case note == "" && ansi.StringWidth(full)+worthwhile > s.Width:
-		return s.Fit(text)
 	case note == "":
-		return s.Fit(full + hint)
+		return s.Fit(text + hints(s.Width-ansi.StringWidth(text)))
 	case ansi.StringWidth(full) > s.Width:
 		return s.Fit(" " + note)
 	default:
 		return full
 	}
+}
+
+// hints are the keys that there is room for.
+func hints(room int) string {
+	text, between := "", "  │ "
+	for _, hint := range []string{"tab completes", "f1 inspects", "ctrl+o expands", "ctrl+t tree", "ctrl+d leaves"} {
+		if ansi.StringWidth(text+between+hint) > room {
+			break
+		}
+		text, between = text+between+hint, " · "
+	}
+	return text
 }
 
 // find returns the kernel of the session in the tree.

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/messages"
@@ -30,7 +32,7 @@ func level(s render.Style, l client.Level, text string) string {
 	return text
 }
 
-// problems are the worst of them, a line each, with what can be done where there is room.
+// problems are the worst of them, with what can be done: beside them or below, where there is room.
 func (m *model) problems(s render.Style) []string {
 	o := m.seen.overview
 	list := o.Problems[:min(len(o.Problems), shownProblems, max(1, m.height/6))]
@@ -43,7 +45,12 @@ func (m *model) problems(s render.Style) []string {
 		if !p.Until.IsZero() {
 			left = fmt.Sprintf(" %v left.", max(0, p.Until.Sub(m.seen.at)).Round(time.Second))
 		}
-		lines = append(lines, s.Fit(level(s, p.Level, fmt.Sprintf("%-4s", levels[p.Level]))+" "+s.Strong(line(whose))+" "+line(p.What)+left+" "+s.Quiet(line(p.Do))))
+		what, do := level(s, p.Level, fmt.Sprintf("%-4s", levels[p.Level]))+" "+s.Strong(line(whose))+" "+line(p.What)+left, s.Quiet(line(p.Do))
+		if m.height >= tall && len(list) <= m.height/12 && ansi.StringWidth(what+" "+do) > s.Width {
+			lines = append(lines, s.Fit(what), s.Fit("     "+do))
+		} else {
+			lines = append(lines, s.Fit(what+" "+do))
+		}
 	}
 	if more := len(o.Problems) - len(list) + o.MoreProblems; more > 0 {
 		lines = append(lines, s.Fit(s.Quiet(fmt.Sprintf("     and %s; n goes from session to session", render.Number(more, "more problem")))))
@@ -52,7 +59,7 @@ func (m *model) problems(s render.Style) []string {
 }
 
 // pulse is how the server goes: calls, their time, what became of kernels.
-func (m *model) pulse(s render.Style) string {
+func (m *model) pulse() string {
 	if len(m.samples) == 0 {
 		return ""
 	}
@@ -83,7 +90,7 @@ func (m *model) pulse(s render.Style) string {
 		text += fmt.Sprintf(", p50 %s p99 %s", millis(last.P50), millis(last.P99))
 	}
 	text += fmt.Sprintf("; %s, cpu %.0f %%; last hour: %d started, %d restarted, %d died, %d evicted", render.Bytes(last.RSS), last.CPU, starts, restarts, deaths, evictions)
-	return s.Fit(s.Quiet(text))
+	return text
 }
 
 // millis is a time for people.

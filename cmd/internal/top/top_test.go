@@ -192,6 +192,23 @@ func TestANarrowScreenHasWhatMattersMost(t *testing.T) {
 	}
 }
 
+// What a narrow terminal has no room for in a line is on the next one, where there is one.
+func TestNothingIsCutThatHasRoomBelow(t *testing.T) {
+	m := screen(t, &server{list: two()})
+	m.seen.tree.Busy = &messages.Busy{Pressure: .82, Postponed: 3}
+	for _, width := range []int{120, 80, 60} {
+		m.Update(tea.WindowSizeMsg{Width: width, Height: 24})
+		head := strings.Join(strings.Fields(strings.Join(strings.Split(text(m), "\n")[:2], " ")), " ")
+		require.Contains(t, head, "1 call, machine busy 82 %, 3 ends put off", "%d columns", width)
+	}
+	m.Update(tea.WindowSizeMsg{Width: 80, Height: 20})
+	press(m, "?")
+	_, shown, _ := strings.Cut(text(m), "Ctrl-C would")
+	require.NotContains(t, shown, "…")
+	require.Contains(t, shown, "again turns it")
+	require.Contains(t, shown, "q leave")
+}
+
 // TestSessionsOnDiskAreCounted in the first line.
 func TestSessionsOnDiskAreCounted(t *testing.T) {
 	m := screen(t, &server{list: two()})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	tea "charm.land/bubbletea/v2"
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/render"
@@ -48,9 +49,9 @@ var help = []string{
 // done, keys.
 func (m *model) lines() []string {
 	s := render.Style{Colour: m.o.Colour, Width: max(m.width, 20)}
-	lines := []string{s.Fit(s.Title(m.head()))}
-	if pulse := m.pulse(s); pulse != "" && m.height > 12 {
-		lines = append(lines, pulse)
+	lines := m.wrapped(s, "== "+m.head(), "   ", s.Strong)
+	if pulse := m.pulse(); pulse != "" && m.height > 12 {
+		lines = append(lines, m.wrapped(s, pulse, "  ", s.Quiet)...)
 	}
 	lines = append(append(lines, m.problems(s)...), m.table(s)...)
 	foot := []string{s.Quiet(s.Fit(keys))}
@@ -66,7 +67,14 @@ func (m *model) lines() []string {
 		foot = append([]string{s.Fit(m.said)}, foot...)
 	}
 	if m.help {
-		foot = append(fit(s, help), foot...)
+		var text []string
+		for _, l := range help {
+			text = append(text, m.wrapped(s, l, "   ", s.Quiet)...)
+		}
+		foot = append(text, foot...)
+	}
+	if over := len(lines) + len(foot) - m.height; m.help && over > 0 { // the help is what one looks at
+		lines = lines[:max(1, len(lines)-over)]
 	}
 	room := max(0, m.height-len(lines)-len(foot))
 	events := min(8, room/3)
@@ -292,10 +300,20 @@ func clip(lines []string, most int) []string {
 	return append(lines[:1:1], lines[len(lines)-most+1:]...)
 }
 
-func fit(s render.Style, lines []string) []string {
-	out := make([]string, len(lines))
-	for i, l := range lines {
-		out[i] = s.Quiet(s.Fit(l))
+// tall is from how many lines on a text that is wider than the terminal may have a second line.
+const tall = 20
+
+// wrapped is a text in its style, on a second line, too, where the terminal has room for it.
+func (m *model) wrapped(s render.Style, text, indent string, in func(string) string) []string {
+	lines := []string{text}
+	if m.height >= tall && ansi.StringWidth(text) > s.Width {
+		first, _, _ := strings.Cut(ansi.Wordwrap(text, s.Width, ""), "\n")
+		if rest, ok := strings.CutPrefix(text, first); ok {
+			lines = []string{first, indent + strings.TrimLeft(rest, " ")}
+		}
 	}
-	return out
+	for i, l := range lines {
+		lines[i] = in(s.Fit(l))
+	}
+	return lines
 }
