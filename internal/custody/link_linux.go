@@ -3,26 +3,19 @@ package custody
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/coppice-run/coppice/internal/rights"
 )
 
-// headSize is how long the head of a message is: its length and how many descriptors
-// come with it, of 4 bytes each.
-const headSize = 8
-
-// maxMessage bounds a message, in bytes: the names of all that is kept are in one.
-const maxMessage = 16 << 20
+// bounds are those of a message: the names of all that is kept are in one.
+var bounds = rights.Bounds{Body: 16 << 20, Files: MostFiles}
 
 // request is what a host asks for. Its members depend on Op; a hello has none.
 type request struct {
@@ -172,10 +165,6 @@ func (l *link) send(ctx context.Context, r request, files []*os.File) error {
 	if err := e.Encode(r); err != nil {
 		return fmt.Errorf("ask the process that keeps sessions: %w", err)
 	}
-	body := text.Bytes()
-	message := binary.LittleEndian.AppendUint32(make([]byte, 0, headSize+len(body)), uint32(len(body))) //nolint:gosec // Put bounds it
-	message = binary.LittleEndian.AppendUint32(message, uint32(len(files)))                             //nolint:gosec // as above
-	message = append(message, body...)
 	l.write.Lock()
 	defer l.write.Unlock()
 	over := make(chan struct{})
@@ -189,94 +178,34 @@ func (l *link) send(ctx context.Context, r request, files []*os.File) error {
 		}
 		_ = l.conn.SetWriteDeadline(time.Time{})
 	}()
-	return withDescriptors(files, nil, func(fds []int) error {
-		var rights []byte
-		if len(fds) > 0 {
-			rights = unix.UnixRights(fds...)
-		}
-		n, _, err := l.conn.WriteMsgUnix(message, rights, nil)
-		if err == nil && n < len(message) {
-			_, err = l.conn.Write(message[n:])
-		}
-		if err != nil {
-			if n > 0 {
-				_ = l.conn.Close()
-			} else if ctx.Err() != nil { // nothing went out, and the custody is as it was
-				return fmt.Errorf("ask the process that keeps sessions: %w", context.Cause(ctx))
-			}
-			return fmt.Errorf("%w: %w", ErrGone, err)
-		}
+	n, err := rights.Send(l.conn, text.Bytes(), files)
+	switch {
+	case err == nil:
 		return nil
-	})
-}
-
-// withDescriptors calls use with the numbers of files, none of which is closed meanwhile.
-func withDescriptors(files []*os.File, fds []int, use func(fds []int) error) error {
-	if len(files) == 0 {
-		return use(fds)
-	}
-	raw, err := files[0].SyscallConn()
-	if err != nil {
+	case n > 0:
+		_ = l.conn.Close()
+	case errors.Is(err, rights.ErrFile):
 		return fmt.Errorf("keep a descriptor: %w", err)
+	case ctx.Err() != nil: // nothing went out, and the custody is as it was
+		return fmt.Errorf("ask the process that keeps sessions: %w", context.Cause(ctx))
 	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = withDescriptors(files[1:], append(fds, int(fd)), use) }); err != nil {
-		return fmt.Errorf("keep a descriptor: %w", err)
-	}
-	return inner
+	return fmt.Errorf("%w: %w", ErrGone, err)
 }
 
 // receive reads a message and its descriptors.
 func receive(conn *net.UnixConn) (answer, error) {
-	var a answer
-	head, room := make([]byte, headSize), make([]byte, unix.CmsgSpace(4*MostFiles))
-	n, extra, flags, _, err := conn.ReadMsgUnix(head, room)
-	if err != nil {
-		return a, err
+	body, files, err := rights.Receive(conn, bounds)
+	missing := errors.Is(err, rights.ErrMissing)
+	if err != nil && !missing {
+		return answer{}, err
 	}
-	if a.files, err = rights(room[:extra]); err != nil || n == 0 {
+	a := answer{files: files}
+	if e := json.Unmarshal(body, &a); e != nil {
 		a.close()
-		return a, errors.Join(err, io.EOF)
+		return answer{}, e
 	}
-	if _, err = io.ReadFull(conn, head[n:]); err != nil {
-		a.close()
-		return a, err
-	}
-	size, count := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
-	if size > maxMessage {
-		a.close()
-		return a, io.ErrUnexpectedEOF
-	}
-	body := make([]byte, size)
-	if _, err = io.ReadFull(conn, body); err == nil {
-		err = json.Unmarshal(body, &a)
-	}
-	if err != nil {
-		a.close()
-		return a, err
-	}
-	if int(count) != len(a.files) || flags&unix.MSG_CTRUNC != 0 {
-		a.close()
-		a.files, a.Refused = nil, "this process has no numbers for descriptors left"
+	if missing {
+		a.Refused = err.Error()
 	}
 	return a, nil
-}
-
-// rights returns the descriptors of a control message, which no child inherits.
-func rights(extra []byte) ([]*os.File, error) {
-	messages, err := syscall.ParseSocketControlMessage(extra)
-	if err != nil {
-		return nil, err
-	}
-	var files []*os.File
-	for i := range messages {
-		fds, err := syscall.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "kept"))
-		}
-	}
-	return files, nil
 }

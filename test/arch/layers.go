@@ -42,6 +42,7 @@ var layers = []layer{
 	{dir: "internal/highlight", theirs: []string{"github.com/alecthomas/chroma/v2"}}, // not its lexers and styles: every start would read them all
 	{dir: "internal/loopback"},
 	{dir: "internal/pause"},
+	{dir: "internal/rights", theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "notebook/page", ours: []string{"notebook", "sinks/sanitise", "internal/file", "internal/highlight"}, theirs: []string{"github.com/alecthomas/chroma/v2", "github.com/alecthomas/chroma/v2/formatters/html", "github.com/yuin/goldmark/...", terminal}},
 	{dir: "internal/pylit"},
 	{dir: "internal/recording", ours: []string{"messages", "notebook"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
@@ -107,7 +108,7 @@ var layers = []layer{
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/highlight", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2"}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/process"}},
-	{dir: "cmd/internal/handover", ours: []string{"internal/estate", "internal/opportunity", "internal/process"}, theirs: []string{"golang.org/x/sys/unix"}},
+	{dir: "cmd/internal/handover", ours: []string{"internal/estate", "internal/opportunity", "internal/process", "internal/rights"}, theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "cmd/internal/access", ours: []string{"cmd/internal/httpserver", "internal/file", "internal/file/lines"}, theirs: []string{"github.com/gofrs/flock"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
 	{dir: "cmd/internal/fleetapi", ours: []string{"fleet", "fleet/fleettest", "internal/pause", "messages", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests

@@ -2,30 +2,24 @@ package handover
 
 import (
 	"context"
-	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/rights"
 )
 
 // Supported says whether this system can hand servers over.
 const Supported = true
 
-// Bounds of a message.
-const (
-	headSize  = 8 // its length, and how many descriptors come with it
-	mostBody  = 1 << 20
-	mostFiles = 4
-)
+// bounds are those of a message.
+var bounds = rights.Bounds{Body: 1 << 20, Files: 4}
 
 // wire is one connection between a server and a successor.
 type wire struct{ conn *net.UnixConn }
@@ -36,39 +30,14 @@ func (w wire) send(m message) error {
 	if err != nil {
 		return fmt.Errorf("tell the other server: %w", err)
 	}
-	text := binary.LittleEndian.AppendUint32(make([]byte, 0, headSize+len(body)), uint32(len(body))) //nolint:gosec // a few hundred bytes
-	text = binary.LittleEndian.AppendUint32(text, uint32(len(m.files)))                              //nolint:gosec // at most mostFiles
-	text = append(text, body...)
-	return withDescriptors(m.files, nil, func(fds []int) error {
-		var rights []byte
-		if len(fds) > 0 {
-			rights = unix.UnixRights(fds...)
-		}
-		n, _, err := w.conn.WriteMsgUnix(text, rights, nil)
-		if err == nil && n < len(text) {
-			_, err = w.conn.Write(text[n:])
-		}
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrEnded, err)
-		}
-		return nil
-	})
-}
-
-// withDescriptors calls use with the numbers of files, none of which is closed meanwhile.
-func withDescriptors(files []*os.File, fds []int, use func(fds []int) error) error {
-	if len(files) == 0 {
-		return use(fds)
-	}
-	raw, err := files[0].SyscallConn() // Fd would make it block, for the other server too
-	if err != nil {
+	_, err = rights.Send(w.conn, body, m.files)
+	switch {
+	case errors.Is(err, rights.ErrFile):
 		return fmt.Errorf("hand over a descriptor: %w", err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
-	var inner error
-	if err := raw.Control(func(fd uintptr) { inner = withDescriptors(files[1:], append(fds, int(fd)), use) }); err != nil {
-		return fmt.Errorf("hand over a descriptor: %w", err)
-	}
-	return inner
+	return nil
 }
 
 // receive reads a message. The error is that of ctx, or matches ErrEnded when nobody is there
@@ -84,55 +53,18 @@ func (w wire) receive(ctx context.Context) (m message, err error) {
 			m.files = nil
 		}
 	}()
-	head, room := make([]byte, headSize), make([]byte, unix.CmsgSpace(4*mostFiles))
-	n, extra, flags, _, err := w.conn.ReadMsgUnix(head, room)
-	if err == nil {
-		m.files, err = rights(room[:extra])
-	}
-	if err == nil && n == 0 {
-		err = io.EOF
-	}
-	if err == nil {
-		_, err = io.ReadFull(w.conn, head[n:])
-	}
-	if err != nil {
+	body, files, err := rights.Receive(w.conn, bounds)
+	m.files = files
+	switch {
+	case errors.Is(err, rights.ErrNoMessage), errors.Is(err, rights.ErrMissing):
+		return m, fmt.Errorf("hear the other server: %w", err)
+	case err != nil:
 		return m, fmt.Errorf("%w: %w", ErrEnded, err)
 	}
-	size, count := binary.LittleEndian.Uint32(head), binary.LittleEndian.Uint32(head[4:])
-	if size > mostBody || count > mostFiles {
-		return m, errors.New("what came is no message of a server")
-	}
-	body := make([]byte, size)
-	if _, err = io.ReadFull(w.conn, body); err != nil {
-		return m, fmt.Errorf("%w: %w", ErrEnded, err)
-	}
-	files := m.files
 	if err = json.Unmarshal(body, &m); err != nil {
 		return m, fmt.Errorf("read what the other server says: %w", err)
 	}
-	if m.files = files; int(count) != len(files) || flags&unix.MSG_CTRUNC != 0 {
-		return m, errors.New("this process has no numbers for descriptors left")
-	}
 	return m, nil
-}
-
-// rights returns the descriptors of a control message, which no child inherits.
-func rights(extra []byte) ([]*os.File, error) {
-	messages, err := syscall.ParseSocketControlMessage(extra)
-	if err != nil {
-		return nil, err
-	}
-	var files []*os.File
-	for i := range messages {
-		fds, err := syscall.ParseUnixRights(&messages[i])
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			files = append(files, os.NewFile(uintptr(fd), "handed over"))
-		}
-	}
-	return files, nil
 }
 
 // peer returns who is at the other end, as the system tells it. One of another user is
