@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -18,6 +19,12 @@ type Ownership struct {
 	first uint64
 	used  uint64
 	past  Past
+
+	// kept is what the owner has last said of what is kept, a string; doubt says that the
+	// claim may say something else. Only who has the turn changes them.
+	kept  atomic.Value
+	until int64
+	doubt atomic.Bool
 
 	// turn is taken by who reads or changes what follows.
 	turn lock
@@ -121,6 +128,9 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 			return nil, &OwnedError{Key: key, Epoch: was.Epoch, Node: was.Node}
 		}
 		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, By: was.By, Why: was.Why, Recent: was.Recent}
+		if was.Until > time.Now().Unix() {
+			next.Kept, next.Until = was.Kept, was.Until
+		}
 		if over || was.Node == m.id && was.Epoch <= gone {
 			next.Used, next.By, next.Why = was.Epoch, "", "" // nobody can say what its owner has begun
 		}
@@ -143,10 +153,12 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 			return nil, fmt.Errorf("learn which epochs are forgotten: %w", err)
 		}
 		if epoch > floor {
-			return &Ownership{
-				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, past: Past{next.By, next.Why}, turn: newLock(), entry: e, claim: next,
-				recent: slices.Clone(next.Recent), ended: make(chan struct{}),
-			}, nil
+			o := &Ownership{
+				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, past: Past{next.By, next.Why, next.Kept}, turn: newLock(), entry: e, claim: next,
+				recent: slices.Clone(next.Recent), ended: make(chan struct{}), until: next.Until,
+			}
+			o.kept.Store(next.Kept)
+			return o, nil
 		}
 	}
 }
@@ -263,6 +275,9 @@ type Past struct {
 	Node string
 	// Why is the reason, a clause.
 	Why string
+	// Kept is what was kept when this epoch began, see [Ownership.Kept]; also when no owner
+	// has ended anything in order.
+	Kept string
 }
 
 // Past returns how the epoch Used came to its end.
@@ -317,7 +332,7 @@ func (o *Ownership) release(ctx context.Context, why string) error {
 	if err := o.m.Err(); err != nil {
 		return nil // its claims are anybody's
 	}
-	next := o.claim
+	next := o.said()
 	next.Node, next.Ended = "", time.Now().Unix()
 	if o.begun {
 		next.Used, next.By, next.Why = o.epoch, "", ""

@@ -78,6 +78,10 @@ type Claim struct {
 	// Ended is when the key was released, in seconds of Unix by the clock of who has: it
 	// says when the record has served, and decides nothing else.
 	Ended int64 `json:"ended,omitempty"`
+	// Kept is what the owner calls the record of what the key has, written down for whoever
+	// has the key next; "": there is none. Until is until when it is there, in seconds of Unix.
+	Kept  string `json:"kept,omitempty"`
+	Until int64  `json:"until,omitempty"`
 	// Recent has, in the strict mode, the IDs of the last turns, the newest last.
 	Recent []string `json:"recent,omitempty"`
 }

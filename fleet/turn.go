@@ -43,6 +43,9 @@ func (o *Ownership) Begin(ctx context.Context, c Call) (*Turn, error) {
 	if err := o.admit(c); err != nil {
 		return nil, fmt.Errorf("begin a turn: %w", err)
 	}
+	if err := o.settled(ctx); err != nil {
+		return nil, fmt.Errorf("begin a turn: %w", err)
+	}
 	recent := remember(o.recent, c.ID)
 	if o.m.o.Strict {
 		next := o.claim
@@ -113,6 +116,11 @@ func (t *Turn) Answer(ctx context.Context) error {
 // Show asks what [Turn.Answer] asks, for what a turn shows before its answer: each call is
 // about what there is to show when it begins, and nothing is remembered.
 func (t *Turn) Show(ctx context.Context) error {
+	if t.o.doubt.Load() {
+		if err := t.undoubted(ctx); err != nil {
+			return err
+		}
+	}
 	if t.o.m.o.Strict {
 		return t.confirmed(ctx)
 	}
