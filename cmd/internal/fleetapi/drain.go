@@ -9,6 +9,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // drainPause is the longest between two looks at what still runs.
@@ -64,14 +65,19 @@ func (n *Node) left() int {
 	return left
 }
 
-// giveUp ends the sessions that nothing runs in, and gives their keys up. Nothing begins in
-// them meanwhile: what had come before the node was draining is counted.
+// WhyKept is the reason for which a session has ended that its next call restores, a clause.
+const WhyKept = "it is kept on disk"
+
+// giveUp ends the sessions that nothing runs in, on disk where they can be kept, and gives their
+// keys up. Nothing begins in them meanwhile: what had come before the node was draining is counted.
 func (n *Node) giveUp(ctx context.Context) {
 	n.mu.Lock()
 	var idle []unused
+	var owns []*fleet.Ownership
 	for _, e := range n.keys {
 		if e.own != nil && e.active == 0 {
 			idle = append(idle, unused{e, e.uses})
+			owns = append(owns, e.own)
 		}
 	}
 	n.mu.Unlock()
@@ -86,18 +92,37 @@ func (n *Node) giveUp(ctx context.Context) {
 	for _, key := range live {
 		has[key.ID()] = true
 	}
-	for _, e := range idle {
+	for i, e := range idle {
 		if has[e.key.ID()] {
-			err = n.o.Sessions.End(ctx, e.key)
+			err = n.putAway(ctx, e.key)
+		}
+		kept := owns[i].Kept() != ""
+		if kept {
+			n.changed(e.key, WhyKept)
 		}
 		if err == nil {
-			err = n.release(ctx, e.entry, e.uses, false)
+			err = n.release(ctx, e.entry, e.uses, kept)
 		}
 		if err != nil {
 			n.o.Logger.Info("a session was not given up", "session", e.key.String(), "error", err)
 			err = nil
 		}
 	}
+}
+
+// putAway keeps a session on disk, and ends one that cannot be.
+func (n *Node) putAway(ctx context.Context, key messages.SessionKey) error {
+	if n.o.Hibernate != nil {
+		err := n.o.Hibernate(ctx, key)
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return err // the host ends, and tries it then
+		}
+		n.o.Logger.Info("a session is ended, and not kept on disk", "session", key.String(), "error", err)
+	}
+	return n.o.Sessions.End(ctx, key)
 }
 
 // isDraining reports whether the node begins nothing more.
