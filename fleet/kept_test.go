@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -221,4 +222,45 @@ func TestKeptIsNotForgotten(t *testing.T) {
 		require.Error(t, o.Keep(t.Context(), strings.Repeat("x", fleet.MaxKept+1), long()))
 		require.Error(t, o.Keep(t.Context(), "1.1", time.Now()))
 	})
+}
+
+// TestWhatWasBegunIsKeptToo: who has what was kept knows what was begun in the epoch before, so
+// that nothing of it begins again and all else may; a claim has that no longer than it is needed.
+func TestWhatWasBegunIsKeptToo(t *testing.T) {
+	for _, mode := range []string{"by the lease", "strict"} {
+		for _, turns := range []int{0, 1, 100, 101} {
+			t.Run(fmt.Sprint(mode, "/", turns), func(t *testing.T) {
+				inBubble(t, func(t *testing.T, w *world) {
+					how := func(o *fleet.Options) { o.Strict = mode == "strict" }
+					a, b := w.join("a", how), w.join("b", how)
+					o := w.claim(a, "k")
+					require.NoError(t, w.begin(o, fleet.Call{}).Answer(t.Context()))
+					for i := range turns {
+						require.NoError(t, w.begin(o, fleet.Call{ID: fmt.Sprint("id ", i)}).Answer(t.Context()))
+					}
+					require.NoError(t, o.Keep(t.Context(), "1.1", long()))
+					require.NoError(t, o.End(t.Context(), "it is kept"))
+					require.NoError(t, w.claim(b, "k").Release(t.Context())) // it begins nothing
+					next := w.claim(b, "k")
+					require.Equal(t, fleet.Past{Node: a.ID(), Why: "it is kept", All: turns <= 100, Kept: "1.1"}, next.Past())
+					for i := range min(turns, 100) {
+						_, err := next.Begin(t.Context(), fleet.Call{ID: fmt.Sprint("id ", i)})
+						if turns <= 100 {
+							require.ErrorIs(t, err, fleet.ErrBegun)
+						}
+					}
+					w.begin(next, fleet.Call{ID: "new"})
+					require.NoError(t, next.Take(t.Context()))
+					require.NoError(t, next.End(t.Context(), "it was closed"))
+					last, _, err := a.Look(t.Context(), "k")
+					require.NoError(t, err)
+					require.False(t, last.All)
+					require.Equal(t, fleet.Past{Node: b.ID(), Why: "it was closed"}, w.claim(a, "k").Past())
+					if mode != "strict" {
+						require.Empty(t, last.Recent, "it was said once")
+					}
+				})
+			})
+		}
+	}
 }

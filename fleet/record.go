@@ -82,8 +82,10 @@ type Claim struct {
 	// has the key next; "": there is none. Until is until when it is there, in seconds of Unix.
 	Kept  string `json:"kept,omitempty"`
 	Until int64  `json:"until,omitempty"`
-	// Recent has, in the strict mode, the IDs of the last turns, the newest last.
+	// Recent has IDs of the last turns, the newest last: in the strict mode, and where a record
+	// is kept. All says that those of the epoch Used are all among them.
 	Recent []string `json:"recent,omitempty"`
+	All    bool     `json:"all,omitempty"`
 }
 
 // after reports whether c was written after d: within an epoch the owner alone writes.

@@ -49,7 +49,7 @@ func (o *Ownership) Begin(ctx context.Context, c Call) (*Turn, error) {
 	recent := remember(o.recent, c.ID)
 	if o.m.o.Strict {
 		next := o.claim
-		next.Recent = recent
+		next.Recent = recent[max(0, len(recent)-inClaims):]
 		if err := o.confirm(ctx, next); err != nil {
 			return nil, fmt.Errorf("begin a turn: %w", err)
 		}
@@ -57,6 +57,9 @@ func (o *Ownership) Begin(ctx context.Context, c Call) (*Turn, error) {
 		return nil, fmt.Errorf("begin a turn: %w", err)
 	}
 	o.recent, o.begun = recent, true
+	if c.ID != "" {
+		o.turns++
+	}
 	return &Turn{o: o}, nil
 }
 

@@ -106,11 +106,10 @@ func TestDrainKeeps(t *testing.T) {
 	require.NoError(t, os.WriteFile(on, nil, 0o600))
 	require.Equal(t, messages.OutcomeOK, (<-ended).Outcome)
 	<-a.gone
-	refused = b.begin("r2", "running", "1", 1)
-	require.Equal(t, "epoch_gone", refused.code(), "nobody can say any more whether it is new: %s", refused.body)
-	require.Contains(t, refused.body, "with what was kept of it on disk")
-	told = b.goesOn("r2", "running", "print(z)")
-	require.Equal(t, messages.StateRestored, told.State)
+	refused = b.begin("r1", "running", "1", 1)
+	require.Equal(t, "begun", refused.code(), "the claim has it: %s", refused.body)
+	told = b.ran("r2", "running", "print(z)", 1)
+	require.Equal(t, messages.StateRestored, told.State, "it is new, as the claim says, though the node that had the session is gone")
 
 	// And to a node that comes later: by the command that drains.
 	c := fleet.node("c", long...)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -121,11 +122,47 @@ func TestKeptForAnother(t *testing.T) {
 		b.kill()
 		defer b.leave()
 		time.Sleep(2 * ttl)
-		rec := c.run("e5", "k", 2)
-		require.Equal(t, "epoch_gone", code(rec), "nobody knows whether it is new: %s", rec.Body)
+		require.Equal(t, "begun", code(c.run("e4", "k", 2)), "it was begun before")
+		rec := c.run("e3", "k", 1)
+		require.Equal(t, "epoch_gone", code(rec), rec.Body)
 		require.Contains(t, rec.Body.String(), "with what was kept of it on disk")
 		require.NotContains(t, rec.Body.String(), "is gone")
-		require.Equal(t, "5", c.run("e5", "k", 3).Body.String())
+		require.Equal(t, "5", c.run("e5", "k", 2).Body.String(), "it goes on, though the node that had it is gone")
+	})
+}
+
+// TestDrainWhileItIsAskedFor: a session that is asked for while it is put away, and whose kernel
+// takes a while to end, is put away once and given up all the same; one whose kernel ends by
+// itself is not ended besides.
+func TestDrainWhileItIsAskedFor(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		shared := folder(t, dir)
+		a, b := joinKeeping(t, m, w, "a", shared), joinKeeping(t, m, w, "b", shared)
+		defer b.leave()
+		require.Equal(t, "1", a.run("e1", "k", 0).Body.String())
+		require.Equal(t, "1", a.run("e2", "l", 0).Body.String())
+		var slept []string
+		a.node.o.Hibernate = func(ctx context.Context, key messages.SessionKey) error {
+			slept = append(slept, key.Session)
+			if key.Session == "l" {
+				return &messages.HibernateRefused{Reason: messages.HibernateNoKernel, Problem: "its kernel is stopping"}
+			}
+			err := a.sleep(ctx, key)
+			a.mu.Lock()
+			a.sessions[key] = 1 // it takes a while to end
+			a.mu.Unlock()
+			time.AfterFunc(3*time.Second, func() { a.end(key.Session, WhyKept) })
+			require.Equal(t, "draining", code(b.run("e3", "k", 1)))
+			return err
+		}
+		require.NoError(t, a.node.Drain(t.Context()))
+		require.Equal(t, []string{"k", "l"}, slices.Sorted(slices.Values(slept))[:2])
+		require.NotContains(t, slept[2:], "k")
+		require.Zero(t, a.ended, "nothing is ended that may be on its way to the disk")
+		require.Equal(t, "2", b.run("e3", "k", 1).Body.String(), "it goes on")
+		a.leave()
 	})
 }
 

@@ -324,6 +324,9 @@ func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, c *claim, p
 	epoch, _ := httpserver.Epoch(r) // it was read before
 	status, err := http.StatusGone, error(nil)
 	p := n.peer(past.Node)
+	if (p == nil || p.URL == n.url) && past.All {
+		return false // it is known here
+	}
 	if p != nil && p.URL != n.url {
 		status, _, err = n.ask(r.Context(), r, p, "/api/executions/"+url.PathEscape(t.execution))
 	}
