@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
-	"unicode/utf8"
 )
 
 // Ownership is a key that belongs to this node, in one epoch. It ends with
@@ -19,6 +19,12 @@ type Ownership struct {
 	used  uint64
 	past  Past
 
+	// kept is what the owner has last said of what is kept, a string; doubt says that the
+	// claim may say something else. Only who has the turn changes them.
+	kept  atomic.Value
+	until int64
+	doubt atomic.Bool
+
 	// turn is taken by who reads or changes what follows.
 	turn lock
 	// entry and claim are the last that are known of the record; pending is what was
@@ -26,15 +32,20 @@ type Ownership struct {
 	entry   Entry
 	claim   Claim
 	pending []byte
-	// recent are the IDs of the last turns, the newest last.
+	// recent are the IDs of the last turns, the newest last; turns counts those of this epoch.
 	recent []string
+	turns  int
 	// begun says that a turn has begun in it.
 	begun bool
 	ended chan struct{}
 }
 
-// remembered is how many IDs of turns an ownership remembers.
-const remembered = 32
+// remembered is how many IDs of turns an ownership remembers, and inClaims how many of them each
+// claim has in the strict mode.
+const (
+	remembered = 100
+	inClaims   = 32
+)
 
 // slot is the place of one key at a node: it has one ownership at most, and one goroutine
 // at a time that makes or ends it.
@@ -120,9 +131,12 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 		if !ok {
 			return nil, &OwnedError{Key: key, Epoch: was.Epoch, Node: was.Node}
 		}
-		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, By: was.By, Why: was.Why, Recent: was.Recent}
+		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, By: was.By, Why: was.Why, Recent: was.Recent, All: was.All}
+		if was.Until > time.Now().Unix() {
+			next.Kept, next.Until = was.Kept, was.Until
+		}
 		if over || was.Node == m.id && was.Epoch <= gone {
-			next.Used, next.By, next.Why = was.Epoch, "", "" // nobody can say what its owner has begun
+			next.Used, next.By, next.Why, next.All = was.Epoch, "", "", false // nobody can say what its owner has begun
 		}
 		if !found || epoch > was.Epoch+1 {
 			next.First = epoch
@@ -143,10 +157,12 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 			return nil, fmt.Errorf("learn which epochs are forgotten: %w", err)
 		}
 		if epoch > floor {
-			return &Ownership{
-				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, past: Past{next.By, next.Why}, turn: newLock(), entry: e, claim: next,
-				recent: slices.Clone(next.Recent), ended: make(chan struct{}),
-			}, nil
+			o := &Ownership{
+				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, past: Past{next.By, next.Why, next.All, next.Kept}, turn: newLock(), entry: e, claim: next,
+				recent: slices.Clone(next.Recent), ended: make(chan struct{}), until: next.Until,
+			}
+			o.kept.Store(next.Kept)
+			return o, nil
 		}
 	}
 }
@@ -255,19 +271,6 @@ func (o *Ownership) Epoch() uint64 { return o.epoch }
 // memory is not here, and who has not heard of that has to be told. 0: there is none.
 func (o *Ownership) Used() uint64 { return o.used }
 
-// Past is how the epoch [Ownership.Used] came to its end, when its owner has ended it in
-// order; the zero value says that nobody has said so.
-type Past struct {
-	// Node is the ID of that owner. While it lives, it knows what was begun in that epoch: of
-	// the rest nothing was.
-	Node string
-	// Why is the reason, a clause.
-	Why string
-}
-
-// Past returns how the epoch Used came to its end.
-func (o *Ownership) Past() Past { return o.past }
-
 // First returns the first epoch of the key since it was forgotten, if it ever was: whoever
 // names an earlier one knows the key from before.
 func (o *Ownership) First() uint64 { return o.first }
@@ -281,22 +284,6 @@ func (o *Ownership) Ended() <-chan struct{} { return o.ended }
 // directory may still say that the key belongs to this node, until the node claims it again
 // or its life is over; the ownership has ended in any case. A later call does nothing.
 func (o *Ownership) Release(ctx context.Context) error { return o.release(ctx, "") }
-
-// End is Release where what the key had has come to its end in order, with all turns
-// answered: the next owner learns for what reason, a clause of at most 200 bytes, and may let
-// whoever names this epoch go on ([Ownership.Past]).
-func (o *Ownership) End(ctx context.Context, why string) error {
-	for i := range why {
-		if i+utf8.UTFMax > maxWhy {
-			why = why[:i]
-			break
-		}
-	}
-	return o.release(ctx, why)
-}
-
-// maxWhy bounds what a claim says of an end, in bytes.
-const maxWhy = 200
 
 func (o *Ownership) release(ctx context.Context, why string) error {
 	s := o.m.hold(o.key)
@@ -317,13 +304,14 @@ func (o *Ownership) release(ctx context.Context, why string) error {
 	if err := o.m.Err(); err != nil {
 		return nil // its claims are anybody's
 	}
-	next := o.claim
+	next := o.said()
 	next.Node, next.Ended = "", time.Now().Unix()
 	if o.begun {
 		next.Used, next.By, next.Why = o.epoch, "", ""
 		if why != "" {
 			next.By, next.Why = o.m.id, why
 		}
+		o.tell(&next)
 	}
 	if err := o.write(ctx, next); err != nil && !errors.Is(err, ErrConflict) {
 		return fmt.Errorf("release a key: %w", err)

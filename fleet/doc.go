@@ -106,6 +106,22 @@
 // epoch so long after the key was released is not known again. Who names an epoch is: all
 // before [Ownership].First are over.
 //
+// # What is kept
+//
+// An owner may have written down what a key has, where other nodes find it: in a record of a
+// name that was never used before. The claim says which record counts ([Ownership.Keep],
+// [Ownership.Kept]), and goes on saying so whoever claims the key, until an owner has that
+// again ([Ownership.Take]) or drops it ([Ownership.Drop]). All three are swaps of the claim by
+// its owner, so
+//
+//   - at most one owner takes a record, and it has the key in an epoch that nobody else has;
+//   - an owner of an earlier epoch can neither take nor replace what a later one goes by,
+//     however late it comes: its swap conflicts, and nobody asks for the record that it wrote;
+//   - what is kept is no older than the last answer. A swap of these that had no answer is made
+//     up for by another one before a turn begins or an answer leaves.
+//
+// A claim is not forgotten while its record is there.
+//
 // # Repetitions
 //
 // Whoever repeats a turn at another node, because the first attempt got no answer, sends

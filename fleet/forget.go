@@ -109,7 +109,8 @@ type released struct {
 func (m *Member) scan(ctx context.Context) (old []released, orphans []Entry, full bool, err error) {
 	ctx, stop := context.WithTimeout(ctx, scanTime)
 	defer stop()
-	before, whole := time.Now().Add(-m.o.Forget).Unix(), false
+	now, whole := time.Now(), false
+	before := now.Add(-m.o.Forget).Unix()
 	live := m.live()
 	err = m.o.Directory.Watch(ctx, claimPrefix, func(e Entry) {
 		if whole || full {
@@ -124,6 +125,7 @@ func (m *Member) scan(ctx context.Context) (old []released, orphans []Entry, ful
 		switch {
 		case err != nil || !found:
 			return // whoever asks for the key hears of it
+		case c.Node == "" && c.Until > now.Unix(): // what is kept is found by it
 		case c.Node == "" && c.Ended <= before:
 			old = append(old, released{key: e.Key, rev: e.Rev, epoch: c.Epoch})
 		case c.Node != "" && !live[c.Node]:
@@ -169,6 +171,7 @@ func (m *Member) releaseOrphans(ctx context.Context, orphans []Entry) error {
 		}
 		next := was
 		next.Node, next.Used, next.Ended = "", was.Epoch, time.Now().Unix()
+		next.By, next.Why, next.All = "", "", false // that was of an earlier epoch
 		next.Write++
 		if _, err := m.o.Directory.Swap(ctx, e.Key, encode(next), e.Rev); err != nil && !errors.Is(err, ErrConflict) {
 			return fmt.Errorf("release a claim of node %s, which is over: %w", was.Node, err)

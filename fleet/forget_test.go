@@ -210,3 +210,26 @@ func TestRelied(t *testing.T) {
 		require.EqualValues(t, 4, w.claim(b, "k").Epoch())
 	})
 }
+
+// TestTheEndOfAnOrphan: a claim that another node releases for one that is dead does not say that
+// its last epoch has ended in order, as the one before may have.
+func TestTheEndOfAnOrphan(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a, b := w.join("a", forgets), w.join("b", forgets)
+		first := w.claim(a, "k")
+		w.begin(first, fleet.Call{ID: "one"})
+		require.NoError(t, first.End(t.Context(), "it was closed"))
+		next := w.claim(b, "k")
+		require.Equal(t, "it was closed", next.Past().Why)
+		w.begin(next, fleet.Call{ID: "two"})
+		b.link.Cut()
+		time.Sleep(failover + forget/2)
+		c, found, err := a.Look(t.Context(), "k")
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Empty(t, c.Node, "it was released")
+		last := w.claim(a, "k")
+		require.EqualValues(t, 2, last.Used())
+		require.Equal(t, fleet.Past{}, last.Past(), "nobody can say what was begun")
+	})
+}

@@ -5,6 +5,16 @@ import (
 	"fmt"
 )
 
+// Look reads the claim of a key, without a claim, and whether there is one. What it says may
+// be old.
+func (m *Member) Look(ctx context.Context, key string) (c Claim, found bool, err error) {
+	e, err := m.o.Directory.Get(ctx, claimKey(key))
+	if err != nil {
+		return Claim{}, false, fmt.Errorf("look at a key: %w", err)
+	}
+	return readClaim(e, key)
+}
+
 // Owner reads which node has a key, without a claim, and in which epoch: the ID of one that
 // is neither dead nor has left as far as is known, and "" when there is none. What it says
 // may be old; the node that it names knows.

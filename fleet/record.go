@@ -78,8 +78,14 @@ type Claim struct {
 	// Ended is when the key was released, in seconds of Unix by the clock of who has: it
 	// says when the record has served, and decides nothing else.
 	Ended int64 `json:"ended,omitempty"`
-	// Recent has, in the strict mode, the IDs of the last turns, the newest last.
+	// Kept is what the owner calls the record of what the key has, written down for whoever
+	// has the key next; "": there is none. Until is until when it is there, in seconds of Unix.
+	Kept  string `json:"kept,omitempty"`
+	Until int64  `json:"until,omitempty"`
+	// Recent has IDs of the last turns, the newest last: in the strict mode, and where a record
+	// is kept. All says that those of the epoch Used are all among them.
 	Recent []string `json:"recent,omitempty"`
+	All    bool     `json:"all,omitempty"`
 }
 
 // after reports whether c was written after d: within an epoch the owner alone writes.

@@ -20,7 +20,7 @@ import (
 type step struct {
 	// After is the time since the step before.
 	After time.Duration
-	// Do is call, repeat, release, cut, away, kill or leave.
+	// Do is call, repeat, release, keep, drop, cut, away, kill or leave.
 	Do   string
 	Node int
 	Key  string
@@ -53,7 +53,7 @@ func schedules() *rapid.Generator[[]step] {
 		return step{
 			After: rapid.OneOf(tenth(8), tenth(8), tenth(8), rapid.Just(forgotten)).Draw(t, "after"),
 			Do: rapid.SampledFrom([]string{
-				"call", "call", "call", "call", "repeat", "repeat", "release", "cut", "cut", "away", "kill", "leave",
+				"call", "call", "call", "call", "repeat", "repeat", "release", "keep", "keep", "keep", "drop", "cut", "cut", "away", "kill", "leave",
 			}).Draw(t, "do"),
 			Node:   rapid.IntRange(0, 2).Draw(t, "node"),
 			Key:    rapid.SampledFrom([]string{"x", "y"}).Draw(t, "key"),
@@ -81,6 +81,7 @@ type history struct {
 	wrong   []string
 	last    fleet.Call
 	lastKey string
+	memory  *memory
 }
 
 // owned notes an ownership: there is one of an epoch.
@@ -191,11 +192,15 @@ func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work tim
 		s.h.wrong = append(s.h.wrong, c.ID+" was run twice")
 	}
 	s.h.mu.Unlock()
-	time.Sleep(work)
+	n, ran := s.h.memory.run(ctx, o, work)
+	if !ran {
+		return
+	}
 	for {
 		err := turn.Answer(ctx)
 		if err == nil {
 			s.h.answered(key, o.Epoch())
+			s.h.memory.answered(key, n)
 		}
 		if !errors.Is(err, fleet.ErrHeld) || ctx.Err() != nil {
 			return
@@ -205,7 +210,7 @@ func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work tim
 
 // play runs a schedule, and then looks whether the fleet comes to rest.
 func play(t *testing.T, steps []step, how mode) *history {
-	h := &history{start: time.Now(), owners: map[string]*fleet.Ownership{}, runs: map[string]int{}}
+	h := &history{start: time.Now(), owners: map[string]*fleet.Ownership{}, runs: map[string]int{}, memory: newMemory()}
 	store := fleettest.NewMemory()
 	ctx, cancel := context.WithCancel(context.Background())
 	var (
@@ -250,6 +255,7 @@ func play(t *testing.T, steps []step, how mode) *history {
 	for _, n := range nodes {
 		require.NoError(t, n.link.Close())
 	}
+	h.wrong = append(h.wrong, h.memory.wrong...)
 	return h
 }
 
@@ -272,6 +278,15 @@ func (s *simulated) do(ctx context.Context, nodes [3]*simulated, st step, id str
 		if o, err := s.now().Claim(ctx, st.Key); err == nil {
 			s.h.owned(o)
 			_ = o.Release(ctx)
+		}
+	case "keep", "drop":
+		if o, err := s.now().Claim(ctx, st.Key); err == nil {
+			s.h.owned(o)
+			if st.Do == "keep" {
+				s.h.memory.keep(ctx, o)
+			} else {
+				s.h.memory.drop(ctx, o)
+			}
 		}
 	case "cut":
 		s.link.Cut()
@@ -309,7 +324,8 @@ func inTurn(faults []fleettest.Fault) func(op, key string) fleettest.Fault {
 }
 
 // TestSchedules: whatever happens, an epoch has one owner, no answer of an older epoch
-// comes after one of a newer, nothing is run twice, and in the end each key has an owner.
+// comes after one of a newer, nothing is run twice, what is kept is had once and is no older than
+// what was told, and in the end each key has an owner.
 func TestSchedules(t *testing.T) {
 	for name, how := range map[string]mode{
 		"by the lease": {forget: 2 * ttl, epochs: true},

@@ -43,10 +43,13 @@ func (o *Ownership) Begin(ctx context.Context, c Call) (*Turn, error) {
 	if err := o.admit(c); err != nil {
 		return nil, fmt.Errorf("begin a turn: %w", err)
 	}
+	if err := o.settled(ctx); err != nil {
+		return nil, fmt.Errorf("begin a turn: %w", err)
+	}
 	recent := remember(o.recent, c.ID)
 	if o.m.o.Strict {
 		next := o.claim
-		next.Recent = recent
+		next.Recent = recent[max(0, len(recent)-inClaims):]
 		if err := o.confirm(ctx, next); err != nil {
 			return nil, fmt.Errorf("begin a turn: %w", err)
 		}
@@ -54,6 +57,9 @@ func (o *Ownership) Begin(ctx context.Context, c Call) (*Turn, error) {
 		return nil, fmt.Errorf("begin a turn: %w", err)
 	}
 	o.recent, o.begun = recent, true
+	if c.ID != "" {
+		o.turns++
+	}
 	return &Turn{o: o}, nil
 }
 
@@ -113,6 +119,11 @@ func (t *Turn) Answer(ctx context.Context) error {
 // Show asks what [Turn.Answer] asks, for what a turn shows before its answer: each call is
 // about what there is to show when it begins, and nothing is remembered.
 func (t *Turn) Show(ctx context.Context) error {
+	if t.o.doubt.Load() {
+		if err := t.undoubted(ctx); err != nil {
+			return err
+		}
+	}
 	if t.o.m.o.Strict {
 		return t.confirmed(ctx)
 	}

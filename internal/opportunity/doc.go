@@ -80,7 +80,7 @@
 // With a Watch alone, since no other process is waited for, or none that can be looked at:
 // the trials of Doctor, the flush and the end of sinks, the silence of streams and the
 // patience of package client, the lock of a notebook in cmd/internal/httpapi, the end of
-// cmd/internal/httpserver, and the looks and ends of cmd/internal/mcpserver.
+// cmd/internal/httpserver, the way to another node in cmd/internal/cli, and the looks and ends of cmd/internal/mcpserver.
 //
 // [process.Process.Stop] does the same in its own way, below this package. All other
 // places that decide by time that a process is dead, hung or gone:

@@ -218,6 +218,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		return nil, err
 	}
 	defer f.member.close(a) // once the host has ended
+	f.member.keep(&o)
 	host, keeps, err := a.startServer(ctx, f, o)
 	if err != nil {
 		return nil, err

@@ -70,6 +70,7 @@ type fleetFlags struct {
 	ttl     time.Duration
 	drain   time.Duration
 	between between
+	kept    fleetStore
 }
 
 func (f *fleetFlags) add(cmd *cobra.Command, program string) {
@@ -84,23 +85,23 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	f.drain = drainTime
 	flags.Var((*console.Time)(&f.drain), "drain-timeout", "how long calls that run may go on once this node is asked to end: seconds, or a time such as 30s")
 	f.between.add(cmd)
+	f.kept.add(cmd)
 	cmd.Example += `
   COPPICE_TOKEN=... ` + program + ` serve --fleet nats://127.0.0.1:4222 --fleet-embed`
 }
 
 // check looks at the flags of a server that is to be a node.
 func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
-	kept := f.hibernate
-	if kept == "" {
-		kept = hibernation(a.Getenv(hibernateVariable))
-	}
 	for _, with := range []struct {
 		flag  string
 		given bool
-	}{{"--e2b", f.e2b}, {"--e2b-debug", f.e2bDebug}, {"--jupyter", f.jupyter}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}, {"--hibernate " + string(kept), kept != "" && kept != "never"}} {
+	}{{"--e2b", f.e2b}, {"--e2b-debug", f.e2bDebug}, {"--jupyter", f.jupyter}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}} {
 		if with.given {
 			return nil, console.Usagef("%s serves what stays on one machine, and --fleet shares sessions between several: leave one of them out", with.flag)
 		}
+	}
+	if err := f.fleet.kept.check(f.hibernate.wanted(a.Env)); err != nil {
+		return nil, err
 	}
 	if len(a.Getenv("COPPICE_TOKEN")) < 16 {
 		return nil, console.Usagef("all nodes of a fleet have one token: set COPPICE_TOKEN, of at least 16 characters, to the same for all of them")
@@ -148,6 +149,8 @@ type membership struct {
 	directory fleet.Directory
 	shut      func() error
 	f         fleetFlags
+	// records is where sessions are kept on disk; nil: none are.
+	records *fleetapi.Records
 	// far is where other machines reach the node; nil: they do not.
 	far    *farNode
 	served bool
@@ -167,7 +170,7 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 		if f.fleet.between.addr != "" {
 			return nil, console.Usagef("--fleet-listen is for a node of a fleet: say with --fleet where its directory is, or serve tenants with --listen")
 		}
-		return nil, nil //nolint:nilnil // a server that is in no fleet
+		return nil, f.fleet.kept.alone() // a server that is in no fleet
 	}
 	servers, err := f.checkFleet(a)
 	if err != nil {
@@ -186,6 +189,12 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 			return nil, err
 		}
 	}
+	var records *fleetapi.Records
+	if f.fleet.kept.dir != "" {
+		if records, err = f.fleet.kept.open(ctx, filepath.Dir(path)); err != nil {
+			return nil, err
+		}
+	}
 	a.Err.Lines("coppice: looking for the directory of the fleet at " + f.fleet.servers)
 	d, shut, err := a.engines.Open(ctx, o)
 	switch {
@@ -195,7 +204,7 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 		return nil, fmt.Errorf("open the directory of the fleet: %w", err)
 	}
 	asked := make(chan struct{})
-	return &membership{directory: d, shut: shut, f: f.fleet, far: far, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
+	return &membership{directory: d, shut: shut, f: f.fleet, records: records, far: far, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
 }
 
 // attach makes the node that serves the sessions of a host.
@@ -210,6 +219,9 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	}
 	if m.far != nil {
 		o.Transport = m.far.transport
+	}
+	if m.records != nil {
+		o.Records, o.Hibernate = m.records, hostSessions{host}.Hibernate
 	}
 	m.node = fleetapi.New(o)
 }
@@ -288,6 +300,12 @@ func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
 	return h.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace)).Close(ctx)
 }
 
+// Hibernate keeps a session on disk.
+func (h hostSessions) Hibernate(ctx context.Context, key messages.SessionKey) error {
+	_, err := h.host.Session(key.Session, coppice.In(key.Cwd)).Hibernate(ctx)
+	return err
+}
+
 // Watch implements [fleetapi.Sessions].
 func (h hostSessions) Watch(f func(ended messages.SessionKey, why string)) (stop func()) {
 	return h.host.Watch(func(e messages.Lifecycle) {
@@ -304,6 +322,8 @@ func (h hostSessions) Watch(f func(ended messages.SessionKey, why string)) (stop
 // inOrder is why a kernel has ended, "" where that was no end in order.
 func inOrder(exit messages.Exit) string {
 	switch {
+	case exit.Kind == messages.ExitHibernated:
+		return fleetapi.WhyKept
 	case exit.Kind == messages.ExitEvicted && exit.Reason != "":
 		return "it was ended, " + exit.Reason
 	case exit.Kind == messages.ExitEvicted:

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/access"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // between are the flags by which the nodes of a fleet reach each other from other machines.
@@ -100,11 +101,33 @@ func (b *between) open(ctx context.Context, logger *slog.Logger) (*farNode, erro
 		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
 		// Each connection begins with the certificates as they are then.
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			d := tls.Dialer{Config: certificate.Client()}
-			return d.DialContext(ctx, network, addr)
+			return reach(ctx, dialing, certificate.Client(), network, addr)
 		},
 	}
 	return n, nil
+}
+
+// dialing is how long another node may take to be reached and to show its certificate. Whoever
+// sends a request on may wait for longer: they ask again.
+var dialing = opportunity.Budget{Opportunity: 10 * time.Second, Ceiling: time.Minute}
+
+// reach connects to another node over TLS, within a budget. The error is of the kind by which
+// it is known that nothing of a request was sent.
+func reach(ctx context.Context, b opportunity.Budget, config *tls.Config, network, addr string) (net.Conn, error) {
+	bound, done := opportunity.Within(ctx, b, nil)
+	defer done()
+	d := tls.Dialer{Config: config}
+	conn, err := d.DialContext(bound, network, addr)
+	if err == nil {
+		return conn, nil
+	}
+	if spent, ok := errors.AsType[*opportunity.SpentError](context.Cause(bound)); ok {
+		err = spent
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return nil, err
+	}
+	return nil, &net.OpError{Op: "dial", Net: network, Err: fmt.Errorf("TLS to %s: %w", addr, err)}
 }
 
 // listen takes the address. Requests wait until serve is called.

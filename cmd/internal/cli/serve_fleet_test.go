@@ -1,12 +1,17 @@
 package cli
 
 import (
+	"context"
+	"crypto/tls"
+	"net"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/cmd/internal/access"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // TestWhereTheDirectoryIs: a directory on another machine is reached over TLS alone, and what
@@ -74,4 +79,35 @@ func TestOtherMachines(t *testing.T) {
 	}
 	_, err := a.openFleet(t.Context(), serveFlags{fleet: fleetFlags{between: between{":7443", whole}}}, "")
 	require.ErrorContains(t, err, "--fleet-listen is for a node of a fleet")
+}
+
+// TestANodeThatIsNotReached: the way to another node has an end of its own, also where somebody
+// takes the connection and says nothing, and by the error nothing was sent.
+func TestANodeThatIsNotReached(t *testing.T) {
+	t.Parallel()
+	var lc net.ListenConfig
+	silent, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer silent.Close()
+	soon := opportunity.Budget{Opportunity: 100 * time.Millisecond}
+	_, err = reach(t.Context(), soon, &tls.Config{ServerName: "node", MinVersion: tls.VersionTLS13}, "tcp", silent.Addr().String())
+	var op *net.OpError
+	require.ErrorAs(t, err, &op)
+	require.Equal(t, "dial", op.Op)
+	var spent *opportunity.SpentError
+	require.ErrorAs(t, err, &spent)
+
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err = reach(ctx, dialing, &tls.Config{ServerName: "node", MinVersion: tls.VersionTLS13}, "tcp", silent.Addr().String())
+	require.ErrorIs(t, err, context.Canceled)
+
+	go func() { // ends with the listener
+		for conn, err := silent.Accept(); err == nil; conn, err = silent.Accept() {
+			_ = conn.Close()
+		}
+	}()
+	_, err = reach(t.Context(), dialing, &tls.Config{ServerName: "node", MinVersion: tls.VersionTLS13}, "tcp", silent.Addr().String())
+	require.ErrorAs(t, err, &op)
+	require.Equal(t, "dial", op.Op, "whoever broke it off has read nothing of a request")
 }

@@ -24,6 +24,10 @@
 //     comes to its end, and its result can be asked for; sessions in which nothing runs are
 //     ended and their claims released at once, so that their next calls need not wait for the
 //     end of a lease.
+//   - With [Options].Records, idle sessions of a node that is drained are kept on disk, where the
+//     next owner restores them. The claim says which record counts, so that it is restored by
+//     one owner, once, and neither an owner that is over nor one that is late has a part in it.
+//     What is kept is no older than the last answer about the session.
 //   - A claim is released when its session has no kernel any more and nothing runs for it.
 //
 // # A node

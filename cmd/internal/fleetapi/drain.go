@@ -2,6 +2,7 @@ package fleetapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // drainPause is the longest between two looks at what still runs.
@@ -37,13 +39,16 @@ func (n *Node) Drain(ctx context.Context) error {
 		}
 		cancel()
 	}
-	for {
-		n.giveUp(ctx)
+	for kept := map[*fleet.Ownership]bool{}; ; {
+		ending := n.giveUp(ctx, kept)
 		left := n.left()
-		if left == 0 {
+		if left+ending == 0 {
 			break
 		}
 		if wait := drainPause; !pause.Wait(ctx, &wait) {
+			if left == 0 {
+				break // who has the keys next finds what is kept
+			}
 			return fmt.Errorf("drain the node: %d calls still run: %w", left, context.Cause(ctx))
 		}
 	}
@@ -64,40 +69,88 @@ func (n *Node) left() int {
 	return left
 }
 
-// giveUp ends the sessions that nothing runs in, and gives their keys up. Nothing begins in
-// them meanwhile: what had come before the node was draining is counted.
-func (n *Node) giveUp(ctx context.Context) {
+// WhyKept is the reason for which a session has ended that its next call restores, a clause.
+const WhyKept = "it is kept on disk"
+
+// giveUp ends the sessions that nothing runs in, on disk where they can be kept, and gives their
+// keys up. Nothing begins in them meanwhile: what had come before the node was draining is counted.
+// kept are those that are on disk, and what it returns is how many of them are still to be given up.
+func (n *Node) giveUp(ctx context.Context, kept map[*fleet.Ownership]bool) (left int) {
+	type owned struct {
+		unused
+		own *fleet.Ownership
+	}
 	n.mu.Lock()
-	var idle []unused
+	var idle []owned
 	for _, e := range n.keys {
-		if e.own != nil && e.active == 0 {
-			idle = append(idle, unused{e, e.uses})
+		switch {
+		case e.own != nil && e.active == 0:
+			idle = append(idle, owned{unused{e, e.uses}, e.own})
+		case e.own != nil && kept[e.own]:
+			left++
 		}
 	}
 	n.mu.Unlock()
 	if len(idle) == 0 {
-		return
+		return left
 	}
 	live, err := n.o.Sessions.Live(ctx)
 	if err != nil {
-		return // the host ends
+		return 0 // the host ends
 	}
 	has := map[string]bool{}
 	for _, key := range live {
 		has[key.ID()] = true
 	}
 	for _, e := range idle {
-		if has[e.key.ID()] {
-			err = n.o.Sessions.End(ctx, e.key)
+		lives := has[e.key.ID()]
+		if lives && !kept[e.own] {
+			err = n.putAway(ctx, e.key)
+			lives = err != nil
 		}
-		if err == nil {
-			err = n.release(ctx, e.entry, e.uses, false)
+		if !lives && e.own.Kept() != "" { // also one that was put away before
+			kept[e.own] = true
+		}
+		if kept[e.own] {
+			n.changed(e.key, WhyKept)
+		}
+		if !lives {
+			err = n.release(ctx, e.entry, e.uses, kept[e.own])
 		}
 		if err != nil {
 			n.o.Logger.Info("a session was not given up", "session", e.key.String(), "error", err)
 			err = nil
 		}
+		if kept[e.own] && n.owns(e.entry, e.own) { // its kernel takes a moment to end, or somebody has asked for it
+			left++
+		}
 	}
+	return left
+}
+
+// owns reports whether an ownership of a key has not been given up.
+func (n *Node) owns(e *entry, own *fleet.Ownership) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return e.own == own
+}
+
+// putAway keeps a session on disk, and ends one that cannot be. One whose kernel is not there for
+// that is left as it is: it may be ending by itself, and be written down for that.
+func (n *Node) putAway(ctx context.Context, key messages.SessionKey) error {
+	if n.o.Hibernate == nil {
+		return n.o.Sessions.End(ctx, key)
+	}
+	err := n.o.Hibernate(ctx, key)
+	refused, is := errors.AsType[*messages.HibernateRefused](err)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil, is && (refused.Reason == messages.HibernateNoKernel || refused.Reason == messages.HibernateBusy):
+		return err // the end of the host tries again
+	}
+	n.o.Logger.Info("a session is ended, and not kept on disk", "session", key.String(), "error", err)
+	return n.o.Sessions.End(ctx, key)
 }
 
 // isDraining reports whether the node begins nothing more.

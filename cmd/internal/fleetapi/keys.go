@@ -22,6 +22,8 @@ type entry struct {
 	// told is the ownership of which an execution that has its place tells what was lost
 	// before.
 	told *fleet.Ownership
+	// dropped is the ownership in which what was kept of the session was dropped.
+	dropped *fleet.Ownership
 	// why is the reason for which the last kernel of the session ended; "": it is not known,
 	// or was no end in order.
 	why string
@@ -272,12 +274,24 @@ func (c *claim) news(behind bool) string {
 	if c.own.Used() == 0 || c.e.told == c.own && !behind {
 		return ""
 	}
+	if c.keptLocked() {
+		return fmt.Sprintf("the session goes on in epoch %d, with what was kept of it on disk", c.own.Epoch())
+	}
 	news := fmt.Sprintf("the session begins anew, in epoch %d: what it had in memory in epoch %d is gone", c.own.Epoch(), c.own.Used())
 	if why := c.own.Past().Why; why != "" {
 		return news + ": " + why
 	}
 	return news + ", with its node or its end"
 }
+
+// kept reports whether the session has, or has had in this epoch, what was kept of it.
+func (c *claim) kept() bool {
+	c.n.mu.Lock()
+	defer c.n.mu.Unlock()
+	return c.keptLocked()
+}
+
+func (c *claim) keptLocked() bool { return c.own.Past().Kept != "" && c.e.dropped != c.own }
 
 func (t turn) Life() context.Context { return t.c.life }
 

@@ -55,6 +55,9 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 					out["unreachable"] = silent
 				}
 			}
+			if n.o.Records != nil {
+				all = once(all)
+			}
 			out[member] = all
 			httpserver.Answer(w, r, http.StatusOK, out)
 		})
@@ -75,6 +78,46 @@ func at(data []byte, member, node string) []json.RawMessage {
 			e["node"] = name
 		}
 		if text, err := json.Marshal(e); err == nil {
+			list = append(list, text)
+		}
+	}
+	return list
+}
+
+// asleep is the state of a session in a list that has no kernel and is kept on disk.
+const asleep = "hibernated"
+
+// once is a list in which each session that is kept where all nodes have it stands once: each
+// node has listed it, and it is at none of them. One that has a kernel meanwhile is there.
+func once(all []json.RawMessage) []json.RawMessage {
+	type session struct{ Session, Cwd, Workspace, State string }
+	read := func(text json.RawMessage) (key messages.SessionKey, kept bool) {
+		var s session
+		if json.Unmarshal(text, &s) != nil || s.Session == "" || s.Workspace != "" {
+			return messages.SessionKey{}, false
+		}
+		return messages.SessionKey{Session: s.Session, Cwd: s.Cwd}, s.State == asleep
+	}
+	seen := map[messages.SessionKey]bool{}
+	for _, text := range all {
+		if key, kept := read(text); !kept {
+			seen[key] = true
+		}
+	}
+	list := make([]json.RawMessage, 0, len(all))
+	for _, text := range all {
+		key, kept := read(text)
+		if !kept {
+			list = append(list, text)
+			continue
+		}
+		var entry map[string]json.RawMessage
+		if seen[key] || json.Unmarshal(text, &entry) != nil {
+			continue
+		}
+		seen[key] = true
+		delete(entry, "node")
+		if text, err := json.Marshal(entry); err == nil {
 			list = append(list, text)
 		}
 	}

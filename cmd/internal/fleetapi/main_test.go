@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet/fleettest"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/store"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -64,6 +65,8 @@ type server struct {
 	h     http.Handler
 	wires *wires
 	host  string
+	// records is where the counters are kept on disk; nil: none are.
+	records *Records
 
 	mu       sync.Mutex
 	sessions map[messages.SessionKey]int // guarded by mu
@@ -79,12 +82,23 @@ type server struct {
 // join makes a node and has it join.
 func join(t *testing.T, m *fleettest.Memory, w *wires, name string) *server {
 	t.Helper()
+	return joinKeeping(t, m, w, name, nil)
+}
+
+// joinKeeping is join for a node that keeps its sessions in a store, unless it is nil.
+func joinKeeping(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store.Store) *server {
+	t.Helper()
 	s := &server{t: t, link: fleettest.NewLink(m), wires: w, host: name + ".test", sessions: map[messages.SessionKey]int{}, known: map[string]string{}}
 	began := time.Now()
-	s.node = New(Options{
+	o := Options{
 		Directory: s.link, Name: name, TTL: ttl, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
 		Clock: func() time.Duration { return time.Since(began) },
-	})
+	}
+	if kept != nil {
+		s.records = NewRecords(kept, folder(t, t.TempDir()))
+		o.Records, o.Hibernate = s.records, s.sleep
+	}
+	s.node = New(o)
 	mux := http.NewServeMux()
 	for _, mount := range s.node.Wrap([]httpserver.Mount{
 		{Pattern: "POST /api/executions", Handler: http.HandlerFunc(s.execute)},
@@ -189,6 +203,19 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) {
 	turn.Begun()
 	key := messages.SessionKey{Session: in.Session, Cwd: "/w"}
 	s.mu.Lock()
+	_, lives := s.sessions[key]
+	s.mu.Unlock()
+	if !lives && s.records != nil {
+		kept, err := s.wake(r.Context(), key)
+		if err != nil {
+			httpserver.Error(w, http.StatusInternalServerError, "not_restored", err.Error(), "")
+			return
+		}
+		s.mu.Lock()
+		s.sessions[key] = kept
+		s.mu.Unlock()
+	}
+	s.mu.Lock()
 	s.news = append(s.news, news)
 	s.sessions[key]++
 	told = strconv.Itoa(s.sessions[key])
@@ -224,6 +251,11 @@ func (s *server) list(w http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) remove(w http.ResponseWriter, r *http.Request) {
+	if s.records != nil {
+		if err := s.records.Delete(r.Context(), messages.SessionKey{Session: r.PathValue("session"), Cwd: "/w"}.ID()); err != nil {
+			s.t.Error(err)
+		}
+	}
 	s.end(r.PathValue("session"), "the session was closed")
 	w.WriteHeader(http.StatusNoContent)
 }

@@ -48,6 +48,10 @@ type Options struct {
 	// have ended since a time nobody has asked for the result. nil: none.
 	Running func() int
 	Untold  func(since time.Time) int
+	// Records is where the host of the sessions keeps them on disk, and Hibernate keeps one
+	// there and ends its kernel; an error says why it goes on. nil: none is kept.
+	Records   *Records
+	Hibernate func(ctx context.Context, key messages.SessionKey) error
 	// Leave has the server drain the node and end; it returns at once. nil: it is not asked
 	// to by requests.
 	Leave func()
@@ -101,6 +105,9 @@ func New(o Options) *Node {
 		n.o.Transport = n.own
 	}
 	n.counts = newCounts(n)
+	if o.Records != nil {
+		o.Records.node.Store(n)
+	}
 	return n
 }
 

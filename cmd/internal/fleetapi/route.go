@@ -29,7 +29,9 @@ type target struct {
 	starts, claims bool
 	// forks says that it makes sessions of other names.
 	forks bool
-	body  []byte
+	// ends is why the session has ended when the request is done; what is kept of it ends, too.
+	ends string
+	body []byte
 }
 
 // Wrap has requests to mounts go to the node that they belong to.
@@ -40,8 +42,8 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		"POST /api/notebooks/run": n.named(target{starts: true, claims: true}),
 		"POST /api/sessions":      n.named(target{claims: true}),
 
-		"GET /api/sessions/{session}": n.pathed(byPath), "DELETE /api/sessions/{session}": n.pathed(byPath),
-		"POST /api/sessions/{session}/interrupt": n.pathed(byPath), "POST /api/sessions/{session}/reset": n.pathed(byPath),
+		"GET /api/sessions/{session}": n.pathed(byPath), "DELETE /api/sessions/{session}": n.pathed(target{ends: messages.SessionClosed}),
+		"POST /api/sessions/{session}/interrupt": n.pathed(byPath), "POST /api/sessions/{session}/reset": n.pathed(target{ends: "the session was reset"}),
 		"POST /api/sessions/{session}/pin": n.pathed(byPath), "POST /api/sessions/{session}/unpin": n.pathed(byPath),
 		"POST /api/sessions/{session}/hibernate": n.pathed(byPath), "POST /api/sessions/{session}/checkpoint": n.pathed(byPath),
 		"POST /api/sessions/{session}/fork":   n.pathed(target{forks: true}),
@@ -234,9 +236,10 @@ func (n *Node) find(ctx context.Context, t target) (*claim, string, error) {
 	if m == nil {
 		return nil, "", fleet.ErrSuspended
 	}
-	if draining := n.isDraining(); (!t.claims || draining) && n.epochOf(t.key) == 0 {
+	claims := t.claims || t.ends != "" && n.o.Records != nil // of what is kept, too
+	if draining := n.isDraining(); (!claims || draining) && n.epochOf(t.key) == 0 {
 		id, _, err := m.Owner(ctx, t.key.ID())
-		if err != nil || id != m.ID() && (id != "" || !t.claims) {
+		if err != nil || id != m.ID() && (id != "" || !claims) {
 			return nil, id, err
 		}
 		if draining {
@@ -266,18 +269,18 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	switch {
 	case err != nil:
 	case epoch != 0 && epoch == c.own.Used() && t.starts && past.Why != "":
-		if n.had(w, r, t, past) {
+		if n.had(w, r, t, c, past) {
 			return
 		}
 		epoch, behind = c.own.Epoch(), true
 	case epoch != 0 && (epoch <= c.own.Used() || epoch < c.own.First() || epoch > c.own.Epoch()):
-		err = gone(epoch, c.own.Epoch())
+		err = gone(epoch, c.own.Epoch(), c.kept())
 	case epoch != 0:
 		// Nothing was begun since the one that it names: that may have been given up while
 		// the client took notice of it.
 		epoch = c.own.Epoch()
 	case epoch == 0 && t.starts && c.own.Used() > 0:
-		err = needed(c.own)
+		err = needed(c.own, c.kept())
 	}
 	if err != nil {
 		n.refuse(r.Context(), w, err)
@@ -299,6 +302,9 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	if t.forks && held.status == http.StatusCreated {
 		err = n.adopt(r.Context(), held.body.Bytes())
 	}
+	if t.ends != "" && held.status < http.StatusBadRequest && c.own.Past().Kept != "" {
+		n.changed(t.key, t.ends) // it may have had no kernel, whose end would say so
+	}
 	if err == nil {
 		err = begun.Answer(r.Context())
 	}
@@ -311,13 +317,16 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 
 // had reports whether a request was answered that names an epoch which has ended in order: it
 // is where it has begun then, if it has, and what cannot be known to be new is refused.
-func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, past fleet.Past) bool {
+func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, c *claim, past fleet.Past) bool {
 	if t.execution == "" || past.Node == n.ID() {
 		return false // this node would know it
 	}
 	epoch, _ := httpserver.Epoch(r) // it was read before
 	status, err := http.StatusGone, error(nil)
 	p := n.peer(past.Node)
+	if (p == nil || p.URL == n.url) && past.All {
+		return false // it is known here
+	}
 	if p != nil && p.URL != n.url {
 		status, _, err = n.ask(r.Context(), r, p, "/api/executions/"+url.PathEscape(t.execution))
 	}
@@ -325,7 +334,7 @@ func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, past fleet.
 	case err == nil && status == http.StatusNotFound:
 		return false
 	case err == nil && status == http.StatusGone: // nobody knows any more
-		n.refuse(r.Context(), w, gone(epoch, n.epochOf(t.key)))
+		n.refuse(r.Context(), w, gone(epoch, c.own.Epoch(), c.kept()))
 		return true
 	case err == nil && status == http.StatusOK:
 		n.place(t.execution, p.ID)
@@ -362,6 +371,9 @@ func (n *Node) adopt(ctx context.Context, answer []byte) error {
 	for i, key := range made.Sessions {
 		c, err := n.take(ctx, key)
 		if err == nil {
+			if n.o.Records != nil { // of a session that had the name before
+				n.o.Records.drop(ctx, n, key.ID(), c.own)
+			}
 			c.free()
 			continue
 		}
