@@ -24,13 +24,13 @@ func notSaved(t *testing.T, err error, reason messages.HibernateReason) {
 	require.Equal(t, reason, refused.Reason, refused.Problem)
 }
 
-func notRestored(t *testing.T, err error, reason messages.RestoreReason) *messages.RestoreRefused {
+func notRestored(t *testing.T, err error, reason messages.RestoreReason) (problem string) {
 	t.Helper()
 	refused, ok := errors.AsType[*messages.RestoreRefused](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, reason, refused.Reason, refused.Problem)
 	require.False(t, refused.Ended)
-	return refused
+	return refused.Problem
 }
 
 // begun has the next kernel of a session begin with a checkpoint, and returns what it has.
@@ -132,13 +132,13 @@ func TestACheckpointThatIsRefused(t *testing.T) {
 	bad := newFake("")
 	bad.thawErr = &messages.HibernateRefused{Reason: messages.HibernateFailed, Problem: "the package numpy was 1 and is 2"}
 	_, err = k.Prepare(ctx, x, "me", sleeper(bad, "b"))
-	require.Equal(t, "the package numpy was 1 and is 2", notRestored(t, err, messages.RestoreFailed).Problem)
+	require.Equal(t, "the package numpy was 1 and is 2", notRestored(t, err, messages.RestoreFailed))
 	require.Zero(t, bad.open.Load())
 
 	other := newFake("")
 	other.python = "3.9.2"
 	_, err = k.Prepare(ctx, x, "me", sleeper(other, "b"))
-	require.Contains(t, notRestored(t, err, messages.RestorePython).Problem, "it was kept by Python 3.12.1, and this is Python 3.9.2")
+	require.Contains(t, notRestored(t, err, messages.RestorePython), "it was kept by Python 3.12.1, and this is Python 3.9.2")
 	require.Zero(t, other.thaws.Load(), "it is told before anything is loaded")
 
 	// An interpreter that fails after the trial: the next one begins with it all the same.

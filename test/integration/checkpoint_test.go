@@ -18,12 +18,12 @@ import (
 	"github.com/coppice-run/coppice/workspace"
 )
 
-func notRestored(t *testing.T, err error, reason messages.RestoreReason) *messages.RestoreRefused {
+func notRestored(t *testing.T, err error, reason messages.RestoreReason) (problem string) {
 	t.Helper()
 	refused, ok := errors.AsType[*messages.RestoreRefused](err)
 	require.True(t, ok, "%v", err)
 	require.Equal(t, reason, refused.Reason, refused.Problem)
-	return refused
+	return refused.Problem
 }
 
 func saved(t *testing.T, h *coppice.Host) []string {
@@ -59,7 +59,7 @@ func TestSavedCheckpoint(t *testing.T) {
 	require.Equal(t, []messages.ChangedName{{Name: "c", Type: "functools._lru_cache_wrapper", Change: "its cache is empty"}}, report.Changed)
 	require.Positive(t, report.Bytes)
 	_, err = s.SaveCheckpoint(ctx, "one", coppice.SaveOptions{Lossy: true})
-	refusedSleep(t, err, messages.HibernateExists)
+	require.Error(t, refusedSleep(t, err, messages.HibernateExists))
 	require.Empty(t, asleep(t, host), "a checkpoint is no session on disk")
 
 	// The session goes on, with the socket.
@@ -148,13 +148,13 @@ func TestARefusedCheckpoint(t *testing.T) {
 	require.NoError(t, err)
 	for _, owner := range []string{"you", ""} {
 		_, err = yours.RestoreCheckpoint(ctx, "m", coppice.RestoreOptions{Owner: owner})
-		refused := notRestored(t, err, messages.RestoreOwner)
-		require.Equal(t, "m", refused.Checkpoint)
+		require.Equal(t, "it belongs to another owner", notRestored(t, err, messages.RestoreOwner))
+		require.ErrorContains(t, err, `the checkpoint "m" was not restored`)
 		var record *store.RefusedError
 		require.ErrorAs(t, err, &record)
 	}
 	_, err = yours.SaveCheckpoint(ctx, "m", coppice.SaveOptions{Owner: "you", Replace: true})
-	refusedSleep(t, err, messages.HibernateOwner)
+	require.Error(t, refusedSleep(t, err, messages.HibernateOwner))
 	err = host.DropCheckpoint(ctx, messages.CheckpointKey{Name: "m"}, "you")
 	notRestored(t, err, messages.RestoreOwner)
 
@@ -170,9 +170,9 @@ func TestARefusedCheckpoint(t *testing.T) {
 		return err == nil && ok && info.State == messages.ChildBusy
 	}, time.Minute, 5*time.Millisecond)
 	_, err = mine.RestoreCheckpoint(ctx, "m", coppice.RestoreOptions{Owner: "me"})
-	require.False(t, notRestored(t, err, messages.RestoreBusy).Ended)
+	require.Contains(t, notRestored(t, err, messages.RestoreBusy), "a call runs")
 	_, err = mine.SaveCheckpoint(ctx, "busy", coppice.SaveOptions{})
-	refusedSleep(t, err, messages.HibernateBusy)
+	require.Error(t, refusedSleep(t, err, messages.HibernateBusy))
 	require.NoError(t, mine.Interrupt())
 	<-done
 	require.Equal(t, before.Text, run(t, mine, cells("os.getpid()")).Text)
@@ -192,7 +192,7 @@ func TestARefusedCheckpoint(t *testing.T) {
 	}
 	require.NoError(t, os.WriteFile(records[0], whole[:len(whole)-9], 0o600))
 	_, err = yours.RestoreCheckpoint(ctx, "m", coppice.RestoreOptions{Owner: "me"})
-	require.Contains(t, notRestored(t, err, messages.RestoreBroken).Problem, "cut off")
+	require.Contains(t, notRestored(t, err, messages.RestoreBroken), "cut off")
 	require.Equal(t, messages.StateKept, as(yours, "you", "y").State)
 	require.NoError(t, os.WriteFile(records[0], whole, 0o600))
 	_, err = yours.RestoreCheckpoint(ctx, "m", coppice.RestoreOptions{Owner: "me"})
@@ -251,7 +251,7 @@ func TestNoCheckpoints(t *testing.T) {
 	_, err := s.SaveCheckpoint(ctx, "c", coppice.SaveOptions{})
 	require.Contains(t, refusedSleep(t, err, messages.HibernateOff).Problem, "Options.Hibernate")
 	_, err = s.RestoreCheckpoint(ctx, "c", coppice.RestoreOptions{})
-	require.Contains(t, notRestored(t, err, messages.RestoreOff).Problem, "Options.Hibernate")
+	require.Contains(t, notRestored(t, err, messages.RestoreOff), "Options.Hibernate")
 	require.Empty(t, saved(t, host))
 	require.ErrorIs(t, host.DropCheckpoint(ctx, messages.CheckpointKey{Name: "c"}, ""), coppice.ErrNoCheckpoint)
 	require.Equal(t, messages.StateKept, run(t, s, cells("x")).State)

@@ -198,6 +198,7 @@ func (a *API) Mounts() []httpserver.Mount {
 	looks := map[string]http.HandlerFunc{
 		"GET /api/openapi.json": a.openAPI, healthRoute: a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
 		"GET /api/sessions": a.sessions, "GET /api/sessions/{session}": a.session, "GET /api/checkpoints": a.checkpoints,
+		"GET /api/saved-checkpoints":           a.savedCheckpoints,
 		"GET /api/sessions/{session}/notebook": a.transcript, "GET /api/events": a.past,
 		"GET /api/executions": a.list, "GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
 		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,
@@ -211,7 +212,9 @@ func (a *API) Mounts() []httpserver.Mount {
 		"POST /api/sessions/{session}/hibernate": a.hibernate,
 		"POST /api/sessions/{session}/complete":  a.complete, "POST /api/sessions/{session}/inspect": a.inspect,
 		"POST /api/sessions/{session}/fork": a.fork, "POST /api/sessions/{session}/checkpoint": a.checkpoint, "POST /api/sessions/{session}/rewind": a.rewind,
-		"DELETE /api/checkpoints/{id}": a.dropCheckpoint, "POST /api/executions": a.start,
+		"POST /api/sessions/{session}/save": a.saveCheckpoint, "POST /api/sessions/{session}/restore": a.restoreCheckpoint,
+		"DELETE /api/saved-checkpoints/{name}": a.dropSaved,
+		"DELETE /api/checkpoints/{id}":         a.dropCheckpoint, "POST /api/executions": a.start,
 		"POST /api/executions/{id}/input": a.input, "POST /api/executions/{id}/cancel": a.cancel,
 	}
 	if a.o.Root == "" { // a notebook is opened by this process, which has the whole machine
