@@ -3,9 +3,14 @@
 package integration_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -240,6 +245,48 @@ func TestCheckpointsOfAWorkspace(t *testing.T) {
 	require.Equal(t, []string{"me"}, list[0].Owners)
 	require.NoError(t, w.End(ctx))
 	require.Eventually(t, func() bool { return len(saved(t, host)) == 0 }, time.Minute, 10*time.Millisecond)
+}
+
+// TestCheckpointsAreRestoredWhileCallsCome: each call runs once, with the state that its result
+// says: that of the call before, or that of the checkpoint.
+func TestCheckpointsAreRestoredWhileCallsCome(t *testing.T) {
+	t.Parallel()
+	host := sleepy(t, t.TempDir(), nil)
+	s := session(host, "s")
+	run(t, s, cells("n = 100"))
+	_, err := s.SaveCheckpoint(t.Context(), "hundred", coppice.SaveOptions{})
+	require.NoError(t, err)
+	ctx, cancel := context.WithCancel(t.Context())
+	var done sync.WaitGroup
+	done.Go(func() {
+		for ctx.Err() == nil {
+			restored, err := s.RestoreCheckpoint(ctx, "hundred", coppice.RestoreOptions{})
+			refused, ok := errors.AsType[*messages.RestoreRefused](err)
+			switch {
+			case ctx.Err() != nil:
+			case err != nil && (!ok || refused.Reason != messages.RestoreBusy && refused.Reason != messages.RestoreStarting):
+				t.Error(err)
+			case err == nil && !slices.Equal(restored.Kept, []string{"n"}):
+				t.Error(restored)
+			}
+		}
+	})
+	n, restored := 100, 0
+	for i := 0; i < 25 || restored == 0; i++ {
+		r := run(t, s, cells("n += 1; n"))
+		switch r.State {
+		case messages.StateRestored:
+			n = 101
+			restored++
+		case messages.StateKept:
+			n++
+		default:
+			require.Fail(t, "neither kept nor restored", "%+v", r)
+		}
+		require.Equal(t, fmt.Sprint(n), strings.SplitN(r.Text, "\n", 2)[0])
+	}
+	cancel()
+	done.Wait()
 }
 
 // TestNoCheckpoints: a host that keeps nothing on disk, and a backend that cannot, say so.
