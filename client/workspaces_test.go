@@ -56,6 +56,16 @@ func TestWorkspacesAreAskedForTheirRoutes(t *testing.T) {
 		"a checkpoint": {func(c *client.Client) (any, error) {
 			return c.Checkpoint(ctx, messages.SessionKey{Session: "s", Workspace: "w"})
 		}, asked{method: "POST", path: "/api/sessions/s/checkpoint?workspace=w"}, `{}`},
+		"a checkpoint on disk": {func(c *client.Client) (any, error) {
+			return c.SaveCheckpoint(ctx, key, client.SaveCheckpoint{Name: "c", Lossy: true})
+		}, asked{method: "POST", path: "/api/sessions/a%20b%2Fc/save?cwd=%2Fsrv%2Fx+y", body: `{"name":"c","lossy":true}`}, `{}`},
+		"restore": {func(c *client.Client) (any, error) {
+			return c.RestoreCheckpoint(ctx, key, client.RestoreCheckpoint{Name: "c", Owner: "me"})
+		}, asked{method: "POST", path: "/api/sessions/a%20b%2Fc/restore?cwd=%2Fsrv%2Fx+y", body: `{"name":"c","owner":"me"}`}, `{}`},
+		"the checkpoints on disk": {func(c *client.Client) (any, error) { return c.SavedCheckpoints(ctx) }, asked{method: "GET", path: "/api/saved-checkpoints"}, `{}`},
+		"drop one on disk": {func(c *client.Client) (any, error) {
+			return nil, c.DropSavedCheckpoint(ctx, messages.CheckpointKey{Name: "c", Workspace: "w"}, "me")
+		}, asked{method: "DELETE", path: "/api/saved-checkpoints/c?owner=me&workspace=w"}, ``},
 		"rewind": {func(c *client.Client) (any, error) { return nil, c.Rewind(ctx, key, "c1") }, asked{method: "POST", path: "/api/sessions/a%20b%2Fc/rewind?cwd=%2Fsrv%2Fx+y", body: `{"checkpoint":"c1"}`}, ``},
 	} {
 		t.Run(name, func(t *testing.T) {

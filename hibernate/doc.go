@@ -32,6 +32,21 @@
 //
 // What is kept of a session can be copied for others, in other folders too: [Snapshots].
 //
+// # Checkpoints
+//
+// A checkpoint is a record with a name of its own ([Keeper.Save]), which no session's life
+// touches: it is there until it is dropped, until the last of its owners leaves or its
+// workspace ends. Any session of that workspace may begin with it, any number of times:
+//
+//	ready ──Begin──▶ beginning ──Wake──▶ restored
+//	  │                  │  ▲
+//	  │                  │  └── the interpreter failed
+//	  └──Close, Leave────┴──Close, Forget──▶ given up
+//
+// It is ready when an interpreter of its own has read it ([Keeper.Prepare]): what would fail
+// does so before anything of the session has ended. What is kept of the session itself is
+// dropped when the checkpoint is restored, and not before.
+//
 // # Goroutines
 //
 // A [Keeper] owns one for each session that it was told to forget, until what is kept is

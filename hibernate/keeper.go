@@ -54,6 +54,10 @@ type Keeper struct {
 	mu       sync.Mutex
 	sessions map[string]*session // guarded by mu: those that something is done with
 	closed   bool                // guarded by mu
+	// ready are the checkpoints that sessions may begin with, by their ids, and beginning
+	// those with which the next kernels of sessions do; guarded by mu.
+	ready     map[string]*Ready
+	beginning map[string]*Ready
 
 	forgetting sync.WaitGroup
 	life       context.Context //nolint:containedctx // that of the goroutines, from New to Close
@@ -82,7 +86,7 @@ func New(o Options) (*Keeper, error) {
 	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("keep sessions on disk: %w", err)
 	}
-	k := &Keeper{o: o, sessions: map[string]*session{}}
+	k := &Keeper{o: o, sessions: map[string]*session{}, ready: map[string]*Ready{}, beginning: map[string]*Ready{}}
 	k.life, k.end = context.WithCancel(context.Background())
 	return k, nil
 }
@@ -95,6 +99,7 @@ func (k *Keeper) Close() {
 	k.mu.Unlock()
 	k.forgetting.Wait()
 	k.end()
+	k.giveUp()
 }
 
 // enter notes that something is to be done with a session.
@@ -154,6 +159,7 @@ func (k *Keeper) Forget(key messages.SessionKey) {
 	s := k.enter(id)
 	k.mu.Lock()
 	s.dropping, s.edition = true, s.edition+1
+	k.withdraw(k.beginning[id])
 	closed := k.closed
 	if !closed {
 		k.forgetting.Add(1)
@@ -178,39 +184,38 @@ func (k *Keeper) Forget(key messages.SessionKey) {
 	}()
 }
 
-// ForgetWorkspace drops what is kept of all sessions of a workspace.
+// ForgetWorkspace drops what is kept of all sessions of a workspace, with their checkpoints.
 func (k *Keeper) ForgetWorkspace(name string) {
-	k.forgetAll(func(h store.Header) bool {
-		key, ok := messages.ParseSessionKey(h.Name)
-		return ok && key.Workspace == name
-	})
+	k.forgetAll(func(within string) bool { return within == name })
 }
 
-// Release drops what is kept of sessions that have no owner besides one who leaves, and
-// returns when it is gone. Those of others, too, are no longer that one's.
+// Release drops what is kept of sessions that have no owner besides one who leaves, with
+// such checkpoints, and returns when it is gone. Those of others, too, are no longer that one's.
 func (k *Keeper) Release(ctx context.Context, owner string) error {
 	list, err := k.o.Store.List(ctx)
 	for _, h := range list {
 		key, ok := messages.ParseSessionKey(h.Name)
+		saved, is := messages.ParseCheckpointKey(h.Name)
 		switch {
-		case !ok || owner == "" || !slices.Contains(h.Owners, owner):
-		case len(named(h.Owners)) == 1:
-			err = errors.Join(err, k.Drop(ctx, key))
+		case !ok && !is || owner == "" || !slices.Contains(h.Owners, owner):
+		case len(named(h.Owners)) > 1:
+			err = errors.Join(err, k.disown(ctx, h.Name, owner))
+		case is:
+			err = errors.Join(err, k.dropSaved(ctx, saved))
 		default:
-			err = errors.Join(err, k.disown(ctx, key, owner))
+			err = errors.Join(err, k.Drop(ctx, key))
 		}
 	}
 	return err
 }
 
 // disown takes one of several owners out of a record.
-func (k *Keeper) disown(ctx context.Context, key messages.SessionKey, owner string) (err error) {
+func (k *Keeper) disown(ctx context.Context, id, owner string) (err error) {
 	defer func() {
 		if err != nil {
-			err = fmt.Errorf("take an owner out of what is kept of the session %s: %w", key, err)
+			err = fmt.Errorf("take an owner out of what is kept as %s: %w", id, err)
 		}
 	}()
-	id := key.ID()
 	_, done, err := k.turn(ctx, id)
 	if err != nil {
 		return err
@@ -252,6 +257,7 @@ func (k *Keeper) Drop(ctx context.Context, key messages.SessionKey) error {
 	defer k.leave(id, s)
 	k.mu.Lock()
 	s.dropping, s.edition = true, s.edition+1
+	k.withdraw(k.beginning[id])
 	k.mu.Unlock()
 	_, done, err := k.turn(ctx, id)
 	if err == nil {
@@ -260,8 +266,8 @@ func (k *Keeper) Drop(ctx context.Context, key messages.SessionKey) error {
 	return err
 }
 
-// forgetAll forgets the sessions that match, in a goroutine.
-func (k *Keeper) forgetAll(match func(store.Header) bool) {
+// forgetAll forgets the sessions and checkpoints of workspaces that match, in a goroutine.
+func (k *Keeper) forgetAll(match func(workspace string) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.closed {
@@ -273,10 +279,14 @@ func (k *Keeper) forgetAll(match func(store.Header) bool) {
 			k.o.Logger.Warn("the sessions that are kept could not be listed", "err", err)
 		}
 		for _, h := range list {
-			if key, ok := messages.ParseSessionKey(h.Name); ok && match(h) {
-				if err := k.Drop(k.life, key); err != nil {
-					k.o.Logger.Warn("what is kept of a session was not dropped", "session", h.Name, "err", err)
-				}
+			var err error
+			if key, ok := messages.ParseSessionKey(h.Name); ok && match(key.Workspace) {
+				err = k.Drop(k.life, key)
+			} else if saved, ok := messages.ParseCheckpointKey(h.Name); ok && match(saved.Workspace) {
+				err = k.dropSaved(k.life, saved)
+			}
+			if err != nil {
+				k.o.Logger.Warn("what is kept of a session was not dropped", "session", h.Name, "err", err)
 			}
 		}
 	})

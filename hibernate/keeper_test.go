@@ -1,6 +1,7 @@
 package hibernate_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,10 +39,12 @@ type fake struct {
 
 	around map[string]any             // what its image says of its folder
 	thawed map[string]json.RawMessage // what the image said that it took over
+	python string                     // its version; "": 3.12.1
+	thaws  *atomic.Int64              // images that were read
 }
 
 func (f *fake) Name() string      { return "fake" }
-func (f *fake) Info() kernel.Info { return kernel.Info{Python: "3.12.1"} }
+func (f *fake) Info() kernel.Info { return kernel.Info{Python: cmp.Or(f.python, "3.12.1")} }
 func (f *fake) Close(context.Context) error {
 	f.open.Add(-1)
 	return nil
@@ -50,7 +53,7 @@ func (f *fake) Close(context.Context) error {
 func (f *fake) Start(context.Context, kernel.StartOptions) (kernel.Interpreter, error) {
 	f.open.Add(1)
 	f.starts.Add(1)
-	return &fake{open: f.open, unreadable: f.unreadable, thawErr: f.thawErr}, nil
+	return &fake{open: f.open, thaws: f.thaws, unreadable: f.unreadable, thawErr: f.thawErr, python: f.python}, nil
 }
 
 func (f *fake) Freeze(context.Context) (kernel.Frozen, error) {
@@ -69,6 +72,7 @@ type described struct {
 }
 
 func (f *fake) Thaw(_ context.Context, from *os.File, image messages.RawJSON) (kernel.Thawed, error) {
+	f.thaws.Add(1)
 	var d described
 	if err := json.Unmarshal(image, &d); err != nil {
 		return kernel.Thawed{}, err
@@ -140,7 +144,7 @@ func sleeper(f *fake, name string, owners ...string) kernel.Sleeper {
 }
 
 func newFake(text string) *fake {
-	return &fake{text: text, open: new(atomic.Int64), starts: new(atomic.Int64), writes: new(atomic.Int64)}
+	return &fake{text: text, open: new(atomic.Int64), starts: new(atomic.Int64), writes: new(atomic.Int64), thaws: new(atomic.Int64)}
 }
 
 func TestSleepAndWake(t *testing.T) {

@@ -63,19 +63,7 @@ func (k *Keeper) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hibernat
 	}
 	defer done()
 	edition := k.edition(one)
-	f, c, err := k.write(ctx, s)
-	if err != nil {
-		return messages.Hibernated{}, failed(err)
-	}
-	defer func() { _ = f.Close() }() // it has no name: its end is that of its bytes
-	memory, err := c.memory()
-	if err != nil {
-		return messages.Hibernated{}, failed(err)
-	}
-	h, err := header(s, c, began)
-	if err == nil {
-		err = k.o.Store.Put(ctx, h, f)
-	}
+	kept, err := k.keep(ctx, s, k.o.Policy, store.Header{Name: id, Made: began})
 	if err != nil {
 		return messages.Hibernated{}, failed(err)
 	}
@@ -83,7 +71,26 @@ func (k *Keeper) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hibernat
 		err := k.o.Store.Delete(context.WithoutCancel(ctx), id)
 		return messages.Hibernated{}, failed(errors.Join(errors.New("the session was reset or closed meanwhile"), err))
 	}
-	return messages.Hibernated{Memory: memory, Bytes: h.Size(), Took: time.Since(began)}, nil
+	return kept, nil
+}
+
+// keep writes down what a session has, as a record of which h has the name, when that began,
+// and until when it is kept.
+func (k *Keeper) keep(ctx context.Context, s kernel.Sleeper, p Policy, h store.Header) (messages.Hibernated, error) {
+	f, c, err := k.write(ctx, s, p)
+	if err != nil {
+		return messages.Hibernated{}, err
+	}
+	defer func() { _ = f.Close() }() // it has no name: its end is that of its bytes
+	memory, err := c.memory()
+	if err != nil {
+		return messages.Hibernated{}, err
+	}
+	full, err := header(s, c, h)
+	if err == nil {
+		err = k.o.Store.Put(ctx, full, f)
+	}
+	return messages.Hibernated{Memory: memory, Bytes: full.Size(), Took: time.Since(h.Made)}, err
 }
 
 func (k *Keeper) edition(s *session) int {
@@ -92,32 +99,31 @@ func (k *Keeper) edition(s *session) int {
 	return s.edition
 }
 
-// header is what a record of a session says.
-func header(s kernel.Sleeper, c content, now time.Time) (store.Header, error) {
+// header completes what a record of a session says.
+func header(s kernel.Sleeper, c content, h store.Header) (store.Header, error) {
 	var i image
 	if err := json.Unmarshal(c.Image, &i); err != nil {
-		return store.Header{}, fmt.Errorf("read what the session holds: %w", err)
+		return h, fmt.Errorf("read what the session holds: %w", err)
 	}
 	manifest, err := json.Marshal(c)
 	if err != nil {
-		return store.Header{}, fmt.Errorf("write what the session holds: %w", err)
+		return h, fmt.Errorf("write what the session holds: %w", err)
 	}
-	return store.Header{
-		Name: s.Key.ID(), Session: s.Key.ID(), Owners: s.Owners, Python: s.Interpreter.Info().Python, Platform: platform(),
-		Made: now, Manifest: manifest, Sections: i.Sections,
-	}, nil
+	h.Session, h.Owners, h.Manifest, h.Sections = s.Key.ID(), s.Owners, manifest, i.Sections
+	h.Python, h.Platform = s.Interpreter.Info().Python, platform()
+	return h, nil
 }
 
 // write has a copy of the session write itself to a file, and another interpreter read
 // it. What that cannot read is left out. Where nothing may be lost, the first that would be
 // ends it: what is known before anything is written, before it is read, and then.
-func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c content, err error) {
+func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy) (_ *os.File, c content, err error) {
 	freezer, ok := s.Interpreter.(kernel.Freezer)
 	if !ok {
 		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "the kernels of this backend cannot be kept on disk; use the runner backend"}
 	}
 	if c.Earlier = s.Earlier; c.Earlier != nil {
-		if err := k.allow(c.Earlier.Lost); err != nil {
+		if err := p.allow(c.Earlier.Lost); err != nil {
 			return nil, c, err
 		}
 	}
@@ -135,12 +141,12 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c con
 			_ = f.Close()
 		}
 	}()
-	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Whole: k.o.Policy == Lossless}); err != nil {
+	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Whole: p == Lossless}); err != nil {
 		return f, c, err
 	}
 	memory, err := c.memory()
 	if err == nil {
-		err = k.allow(memory.Lost)
+		err = p.allow(memory.Lost)
 	}
 	if err != nil {
 		return f, c, err
@@ -157,7 +163,7 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c con
 		names[i] = one.Name
 		c.Unread[i].Name = strings.TrimPrefix(one.Name, "around ")
 	}
-	if err := k.allow(c.Unread); err != nil {
+	if err := p.allow(c.Unread); err != nil {
 		return f, c, err
 	}
 	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Without: names}); err != nil {
@@ -170,8 +176,8 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper) (_ *os.File, c con
 }
 
 // allow returns why a session is not kept that would lose something; nil when it may.
-func (k *Keeper) allow(lost []messages.LostName) error {
-	if k.o.Policy != Lossless || len(lost) == 0 {
+func (p Policy) allow(lost []messages.LostName) error {
+	if p != Lossless || len(lost) == 0 {
 		return nil
 	}
 	return lossy(lost)
@@ -200,19 +206,28 @@ func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Fro
 
 // try has another interpreter read an image, and returns what it could not read.
 func (k *Keeper) try(ctx context.Context, s kernel.Sleeper, f *os.File, image messages.RawJSON) (bad []messages.LostName, err error) {
+	err = k.another(ctx, s, func(_ kernel.Interpreter, thawer kernel.Freezer) error {
+		thawed, err := thawer.Thaw(ctx, f, image)
+		bad = thawed.Failed
+		return err
+	})
+	return bad, err
+}
+
+// another starts an interpreter for a trial, which ends with it.
+func (k *Keeper) another(ctx context.Context, s kernel.Sleeper, trial func(kernel.Interpreter, kernel.Freezer) error) (err error) {
 	key := s.Key
 	key.Session += " (read again)" // no copy waits under that name
 	other, err := s.Backend.Start(ctx, kernel.StartOptions{Key: key, Env: s.Env, Once: true})
 	if err != nil {
-		return nil, fmt.Errorf("start an interpreter that reads what was written: %w", err)
+		return fmt.Errorf("start an interpreter that reads what was written: %w", err)
 	}
 	defer func() { err = errors.Join(err, other.Close(context.WithoutCancel(ctx))) }()
 	thawer, ok := other.(kernel.Freezer)
 	if !ok {
-		return nil, errors.New("the second interpreter is of another kind")
+		return errors.New("the second interpreter is of another kind")
 	}
-	thawed, err := thawer.Thaw(ctx, f, image)
-	return thawed.Failed, err
+	return trial(other, thawer)
 }
 
 // scratch makes a file that has no name, where the system can do that.
@@ -233,6 +248,9 @@ func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string
 		return kernel.Woken{}, err
 	}
 	defer done()
+	if r := k.take(id); r != nil {
+		return k.begin(ctx, r, key, into)
+	}
 	record, err := k.o.Store.Get(ctx, id, store.Claim{Owner: owner, Python: into.Info().Python, Platform: platform()})
 	if errors.Is(err, store.ErrNone) {
 		return kernel.Woken{}, nil // most sessions were never kept
@@ -254,24 +272,29 @@ func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string
 
 // restore reads a record into an interpreter.
 func (k *Keeper) restore(ctx context.Context, r store.Record, into kernel.Interpreter) (*messages.Restored, error) {
-	thawer, ok := into.(kernel.Freezer)
-	if !ok {
-		return nil, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "it was kept by another backend"}
-	}
-	var c content
-	if err := json.Unmarshal(r.Header().Manifest, &c); err != nil {
-		return nil, fmt.Errorf("read what is kept: %w", err)
-	}
-	memory, err := c.memory()
-	if err != nil {
-		return nil, err
-	}
 	f, err := k.scratch()
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = f.Close() }()
 	if err := r.Image(ctx, f); err != nil {
+		return nil, err
+	}
+	return thaw(ctx, r.Header(), f, into)
+}
+
+// thaw has an interpreter take over what a file holds, of which h is the header.
+func thaw(ctx context.Context, h store.Header, f *os.File, into kernel.Interpreter) (*messages.Restored, error) {
+	thawer, ok := into.(kernel.Freezer)
+	if !ok {
+		return nil, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "it was kept by another backend"}
+	}
+	var c content
+	if err := json.Unmarshal(h.Manifest, &c); err != nil {
+		return nil, fmt.Errorf("read what is kept: %w", err)
+	}
+	memory, err := c.memory()
+	if err != nil {
 		return nil, err
 	}
 	thawed, err := thawer.Thaw(ctx, f, c.Image)
@@ -281,7 +304,7 @@ func (k *Keeper) restore(ctx context.Context, r store.Record, into kernel.Interp
 	if len(thawed.Failed) > 0 {
 		return nil, fmt.Errorf("%s could not be read: %s", thawed.Failed[0].Name, thawed.Failed[0].Reason)
 	}
-	restored := &messages.Restored{Memory: memory, At: r.Header().Made, Notes: append(slices.Clone(c.Notes), thawed.Said...)}
+	restored := &messages.Restored{Memory: memory, At: h.Made, Notes: append(slices.Clone(c.Notes), thawed.Said...)}
 	if c.Earlier != nil {
 		restored.Notes = append(slices.Clone(c.Earlier.Notes), restored.Notes...)
 	}

@@ -102,18 +102,8 @@ func (s *Snapshots) copy(ctx context.Context, from, to string, change func(h *st
 }
 
 // read reads a record into a file.
-func (s *Snapshots) read(ctx context.Context, name string, to io.Writer) (h store.Header, err error) {
-	_, done, err := s.k.turn(ctx, name)
-	if err != nil {
-		return h, err
-	}
-	defer done()
-	record, err := s.k.o.Store.Get(ctx, name, store.Claim{Owner: s.owner(ctx, name), Platform: platform()})
-	if err != nil {
-		return h, err
-	}
-	err = record.Image(ctx, to)
-	return record.Header(), errors.Join(err, record.Close())
+func (s *Snapshots) read(ctx context.Context, name string, to *os.File) (store.Header, error) {
+	return s.k.copyTo(ctx, name, store.Claim{Owner: s.owner(ctx, name), Platform: platform()}, to)
 }
 
 // owner is one of those who may have a record, "" for everyone: a copy has the same owners.

@@ -79,12 +79,19 @@ const (
 	HibernateLossy HibernateReason = "lossy"
 	// HibernateFailed: it could not be written down, or not be read again.
 	HibernateFailed HibernateReason = "failed"
+	// HibernateExists: there is a checkpoint of that name already.
+	HibernateExists HibernateReason = "exists"
+	// HibernateOwner: the checkpoint of that name belongs to someone else.
+	HibernateOwner HibernateReason = "owner"
 )
 
-// HibernateRefused says that a session was not hibernated, and why. The session is as it
-// was.
+// HibernateRefused says that a session was not hibernated, or that a checkpoint of it was not
+// made, and why. The session is as it was, and so is a checkpoint of that name.
 type HibernateRefused struct {
-	Reason HibernateReason `json:"reason"`
+	// Checkpoint is the name of the one that was to be made, "" when the session was to
+	// hibernate.
+	Checkpoint string          `json:"checkpoint,omitempty"`
+	Reason     HibernateReason `json:"reason"`
 	// Problem names what is in the way, and the next step.
 	Problem string `json:"problem"`
 	// Lost is what would be lost, when Reason is lossy.
@@ -92,7 +99,12 @@ type HibernateRefused struct {
 }
 
 // Error returns the problem.
-func (e *HibernateRefused) Error() string { return "the session was not hibernated: " + e.Problem }
+func (e *HibernateRefused) Error() string {
+	if e.Checkpoint != "" {
+		return fmt.Sprintf("the checkpoint %q was not made: %s", e.Checkpoint, e.Problem)
+	}
+	return "the session was not hibernated: " + e.Problem
+}
 
 // toldNames is how many names a line has of each kind.
 const toldNames = 8

@@ -74,3 +74,32 @@ func FuzzParseSessionKey(f *testing.F) {
 		require.Equal(t, want, got)
 	})
 }
+
+func TestCheckpointsThatDifferHaveDifferentIDs(t *testing.T) {
+	t.Parallel()
+	seen := map[string]messages.CheckpointKey{}
+	for _, k := range []messages.CheckpointKey{{}, {Name: "a"}, {Name: "a", Workspace: "w"}, {Name: "w/a"}, {Name: "a/b", Workspace: "w"}, {Name: "b", Workspace: "w/a"}, {Name: "a@b"}, {Name: "a%2Fb"}} {
+		other, dup := seen[k.ID()]
+		require.False(t, dup, "%v and %v", k, other)
+		seen[k.ID()] = k
+		back, ok := messages.ParseCheckpointKey(k.ID())
+		require.True(t, ok)
+		require.Equal(t, k, back)
+		_, session := messages.ParseSessionKey(k.ID())
+		require.False(t, session, "no session has its name")
+	}
+	for _, id := range []string{"", "a", "checkpoint/a", "snapshot//a", "checkpoint//a/b", "checkpoint//a%zz", messages.SessionKey{Session: "a", Cwd: "/x"}.ID()} {
+		_, ok := messages.ParseCheckpointKey(id)
+		require.False(t, ok, id)
+	}
+	require.Equal(t, "a", messages.CheckpointKey{Name: "a"}.String())
+	require.Equal(t, "a of the workspace w", messages.CheckpointKey{Name: "a", Workspace: "w"}.String())
+}
+
+func TestRefusedCheckpointsSaySo(t *testing.T) {
+	t.Parallel()
+	require.EqualError(t, &messages.HibernateRefused{Checkpoint: "x", Problem: "it would lose sock"}, `the checkpoint "x" was not made: it would lose sock`)
+	require.EqualError(t, &messages.HibernateRefused{Problem: "it would lose sock"}, "the session was not hibernated: it would lose sock")
+	require.EqualError(t, &messages.RestoreRefused{Problem: "it belongs to another owner"}, "the checkpoint was not restored: it belongs to another owner")
+	require.EqualError(t, &messages.RestoreRefused{Checkpoint: "x", Problem: "no", Ended: true}, `the checkpoint "x" was not restored: no; the session's kernel has ended, and its next call begins without variables`)
+}

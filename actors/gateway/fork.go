@@ -57,14 +57,14 @@ func (h *handler) atRest(s *supervisor.Supervisor, child string) *messages.ForkR
 	}
 }
 
-// hibernate hands a request to keep a session on disk to its kernel, unless that has
-// something else to do.
-func (h *handler) hibernate(s *supervisor.Supervisor, w supervisor.Work, m messages.Hibernate) {
+// hibernate hands a request to keep a session on disk, or a checkpoint of it, to its kernel,
+// unless that has something else to do.
+func (h *handler) hibernate(s *supervisor.Supervisor, w supervisor.Work, key messages.SessionKey) {
 	if h.o.Hibernation == nil {
 		w.Settle(&messages.HibernateRefused{Reason: messages.HibernateOff, Problem: "this host keeps no sessions on disk; set Options.Hibernate"})
 		return
 	}
-	child := m.Key.ID()
+	child := key.ID()
 	if why := h.atRest(s, child); why != nil {
 		reason := messages.HibernateBusy
 		if why.Reason == messages.ForkNoKernel {
@@ -74,6 +74,34 @@ func (h *handler) hibernate(s *supervisor.Supervisor, w supervisor.Work, m messa
 		return
 	}
 	s.Submit(child, w)
+}
+
+// restore replaces the session's kernel by one that begins with a checkpoint. A session
+// without a kernel gets it with its next one.
+func (h *handler) restore(s *supervisor.Supervisor, w supervisor.Work, m messages.RestoreCheckpoint) {
+	refuse := func(reason messages.RestoreReason, problem string) {
+		w.Settle(&messages.RestoreRefused{Reason: reason, Problem: problem})
+	}
+	if h.o.Hibernation == nil {
+		refuse(messages.RestoreOff, "this host keeps no sessions on disk; set Options.Hibernate")
+		return
+	}
+	child := m.Key.ID()
+	why := h.atRest(s, child)
+	if view, known := s.Child(child); known && why != nil && view.State != messages.ChildFailed {
+		reason := messages.RestoreBusy
+		if why.Reason == messages.ForkStarting {
+			reason = messages.RestoreStarting
+		}
+		refuse(reason, why.Problem)
+		return
+	}
+	if !h.o.Hibernation.Begin(m.Key, m.Ready) {
+		refuse(messages.RestoreFailed, "it was given up meanwhile; try again")
+		return
+	}
+	s.Restart(child, supervisor.Exit{Kind: messages.ExitReset})
+	w.Settle(true)
 }
 
 // Hibernate asks an idle kernel to keep its session on disk and to end then. One that

@@ -74,7 +74,11 @@ func (h *handler) work(s *supervisor.Supervisor, w supervisor.Work) error {
 	case messages.Execute:
 		h.execute(s, w, m)
 	case messages.Hibernate:
-		h.hibernate(s, w, m)
+		h.hibernate(s, w, m.Key)
+	case messages.SaveCheckpoint:
+		h.hibernate(s, w, m.Key)
+	case messages.RestoreCheckpoint:
+		h.restore(s, w, m)
 	case messages.Reset:
 		h.startOver(m.Key.ID())
 		s.Restart(m.Key.ID(), supervisor.Exit{Kind: messages.ExitReset})

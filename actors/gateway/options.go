@@ -58,6 +58,9 @@ type Options struct {
 type Forgetter interface {
 	Forget(key messages.SessionKey)
 	ForgetWorkspace(name string)
+	// Begin has the next kernel of a session begin with a checkpoint that was made ready.
+	// False: that was given up.
+	Begin(key messages.SessionKey, ready string) bool
 }
 
 // KernelSpec says which kernel to make.

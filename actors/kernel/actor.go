@@ -148,6 +148,8 @@ func (a *Actor) Handle(_ *supervisor.Ctx, msg any) error {
 		return a.copied(m)
 	case slept:
 		return a.slept(m)
+	case saved:
+		a.ctx.Finish(m.work, m.answer)
 	case messages.Interrupt:
 		a.interrupt(m)
 	case interruptDue:

@@ -114,26 +114,13 @@ func (a *Actor) wake(ctx context.Context, interp Interpreter) error {
 // hibernate writes the session down, and ends when it is kept. The supervisor gives the
 // actor no other work meanwhile.
 func (a *Actor) hibernate(w supervisor.Work, m messages.Hibernate) error {
-	refuse := func(reason messages.HibernateReason, problem string) {
-		a.ctx.Finish(w, &messages.HibernateRefused{Reason: reason, Problem: problem})
-	}
-	switch {
-	case a.interpGone():
-		err := a.explain(a.interp.Err())
-		refuse(messages.HibernateNoKernel, lostReason(err))
-		return err
-	case a.o.Hibernation == nil:
-		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
-		return nil
-	case !a.served && a.restored == nil:
-		// A record of it would be restored in place of the news of what became of the
-		// session before.
-		refuse(messages.HibernateNoKernel, "nothing has run in its kernel; run a cell first")
-		if m.Idle {
+	if cold, err := a.nothingToKeep(w); cold {
+		if err == nil && m.Idle && a.o.Hibernation != nil && !a.interpGone() {
 			return supervisor.Exit{Kind: messages.ExitEvicted, Err: errUnused}
 		}
-		return nil
-	case m.Idle && a.refused != nil:
+		return err
+	}
+	if m.Idle && a.refused != nil {
 		a.ctx.Finish(w, a.refused)
 		return nil
 	}
@@ -143,6 +130,56 @@ func (a *Actor) hibernate(w supervisor.Work, m messages.Hibernate) error {
 		defer done()
 		kept, err := a.o.Hibernation.Sleep(bounded, s)
 		ctx.Tell(slept{w, kept, err})
+	})
+	return nil
+}
+
+// nothingToKeep refuses to write a session down that has nothing to be kept, or a host that
+// does not keep it. The error is the interpreter's end.
+func (a *Actor) nothingToKeep(w supervisor.Work) (bool, error) {
+	refuse := func(reason messages.HibernateReason, problem string) {
+		a.ctx.Finish(w, &messages.HibernateRefused{Reason: reason, Problem: problem})
+	}
+	switch {
+	case a.interpGone():
+		err := a.explain(a.interp.Err())
+		refuse(messages.HibernateNoKernel, lostReason(err))
+		return true, err
+	case a.o.Hibernation == nil:
+		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
+	case !a.served && a.restored == nil:
+		// A record of it would be restored in place of the news of what became of the
+		// session before.
+		refuse(messages.HibernateNoKernel, "nothing has run in its kernel; run a cell first")
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// saved is what the goroutine that made a checkpoint reports: a messages.Hibernated, or an
+// error.
+type saved struct {
+	work   supervisor.Work
+	answer any
+}
+
+// save writes the session down under a name. It goes on then; the supervisor gives the actor
+// no other work meanwhile.
+func (a *Actor) save(w supervisor.Work, m messages.SaveCheckpoint) error {
+	if cold, err := a.nothingToKeep(w); cold {
+		return err
+	}
+	ctx, s, from := a.ctx, a.sleeper(), subject(a.interp)
+	a.pump(func() {
+		bounded, done := opportunity.Within(a.life, opportunity.Budget{Opportunity: sleepTimeout, Ceiling: sleepMost}, from)
+		defer done()
+		kept, err := a.o.Hibernation.Save(bounded, s, m)
+		if err != nil {
+			ctx.Tell(saved{w, err})
+			return
+		}
+		ctx.Tell(saved{w, kept})
 	})
 	return nil
 }

@@ -81,13 +81,20 @@ type Hibernation interface {
 	// returns when it is kept. The interpreter is as it was. The error is a
 	// *messages.HibernateRefused, and nothing is kept then.
 	Sleep(ctx context.Context, s Sleeper) (messages.Hibernated, error)
+	// Save does as Sleep, as a checkpoint that stays until it is dropped, while the session
+	// goes on.
+	Save(ctx context.Context, s Sleeper, m messages.SaveCheckpoint) (messages.Hibernated, error)
 	// Wake puts what is kept of a session into an interpreter that has run nothing, for
-	// an owner, and keeps it no longer. The zero value: nothing is kept. When it fails, it
+	// an owner, and keeps it no longer; where a checkpoint was made ready for the session, it
+	// is that, which is kept. The zero value: nothing is kept. When it fails, it
 	// is kept as before and the interpreter must not be used.
 	Wake(ctx context.Context, key messages.SessionKey, owner string, into Interpreter) (Woken, error)
 	// Forget drops what is kept of a session. It returns at once; a Wake that comes
 	// after it finds nothing.
 	Forget(key messages.SessionKey)
-	// ForgetWorkspace does so with all sessions of a workspace.
+	// ForgetWorkspace does so with all sessions of a workspace, and their checkpoints.
 	ForgetWorkspace(name string)
+	// Begin has the next Wake of a session take a checkpoint that was made ready. False:
+	// that was given up. It returns at once.
+	Begin(key messages.SessionKey, ready string) bool
 }

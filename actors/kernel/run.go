@@ -126,6 +126,8 @@ func (a *Actor) begin(w supervisor.Work) error {
 			return a.fork(w, m)
 		case messages.Hibernate:
 			return a.hibernate(w, m)
+		case messages.SaveCheckpoint:
+			return a.save(w, m)
 		default:
 			return supervisor.Unknown(w.Msg)
 		}

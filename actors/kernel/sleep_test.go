@@ -18,10 +18,11 @@ import (
 // fakeSleep keeps one session; writing it takes a second.
 type fakeSleep struct {
 	mu       sync.Mutex
-	kept     *messages.Restored // guarded by mu
-	owners   []string           // of kept; guarded by mu
-	sleeps   []kernel.Sleeper   // guarded by mu
-	forgot   int                // guarded by mu
+	kept     *messages.Restored        // guarded by mu
+	owners   []string                  // of kept; guarded by mu
+	sleeps   []kernel.Sleeper          // guarded by mu
+	forgot   int                       // guarded by mu
+	saves    []messages.SaveCheckpoint // guarded by mu
 	sleepErr error
 	wakeErr  error
 }
@@ -42,6 +43,23 @@ func (f *fakeSleep) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hiber
 	f.kept, f.owners = &messages.Restored{Memory: m}, s.Owners
 	return messages.Hibernated{Memory: m, Bytes: 4}, nil
 }
+
+func (f *fakeSleep) Save(ctx context.Context, s kernel.Sleeper, m messages.SaveCheckpoint) (messages.Hibernated, error) {
+	select {
+	case <-time.After(time.Second):
+	case <-ctx.Done():
+		return messages.Hibernated{}, context.Cause(ctx)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.sleepErr != nil {
+		return messages.Hibernated{}, f.sleepErr
+	}
+	f.saves = append(f.saves, m)
+	return messages.Hibernated{Memory: messages.Memory{Kept: []string{"x"}}, Bytes: 4}, nil
+}
+
+func (f *fakeSleep) Begin(messages.SessionKey, string) bool { return false }
 
 func (f *fakeSleep) Wake(context.Context, messages.SessionKey, string, kernel.Interpreter) (kernel.Woken, error) {
 	f.mu.Lock()
@@ -99,6 +117,46 @@ func TestHibernate(t *testing.T) {
 	})
 	require.Equal(t, 2, keeper.times(), "the end of the host keeps it once more")
 	require.Nil(t, keeper.sleeps[1].Earlier, "what was lost has been told")
+}
+
+// TestSave: a session goes on while a checkpoint of it is made, and calls wait for that.
+func TestSave(t *testing.T) {
+	t.Parallel()
+	keeper := &fakeSleep{}
+	inTree(t, kernel.Options{Hibernation: keeper}, func(t *testing.T, tr *tree) {
+		save := func() (messages.Hibernated, error) {
+			m := messages.SaveCheckpoint{Key: messages.SessionKey{Session: "s", Cwd: "/w"}, Checkpoint: messages.CheckpointKey{Name: "one"}, Lossy: true}
+			return supervisor.Ask[messages.Hibernated](t.Context(), tr.system.Ref("gateway"), m)
+		}
+		var refused *messages.HibernateRefused
+		_, err := save()
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, messages.HibernateNoKernel, refused.Reason)
+		tr.run("count")
+		begin := time.Now()
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			kept, err := save()
+			if err != nil || kept.Bytes != 4 {
+				t.Errorf("%+v %v", kept, err)
+			}
+		})
+		time.Sleep(100 * time.Millisecond)
+		require.Equal(t, messages.StateKept, tr.run("count").State)
+		require.GreaterOrEqual(t, time.Since(begin), time.Second)
+		wg.Wait()
+		_, err = save()
+		require.NoError(t, err)
+		keeper.mu.Lock()
+		keeper.sleepErr = &messages.HibernateRefused{Reason: messages.HibernateLossy, Problem: "it would lose sock"}
+		keeper.mu.Unlock()
+		_, err = save()
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, messages.HibernateLossy, refused.Reason)
+		require.Equal(t, messages.StateKept, tr.run("count").State)
+	})
+	require.Len(t, keeper.saves, 2)
+	require.True(t, keeper.saves[0].Lossy)
 }
 
 // TestHibernationRefused leaves the kernel as it was.

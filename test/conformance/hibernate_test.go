@@ -50,6 +50,14 @@ func TestHibernation(t *testing.T) {
 		var refused *messages.HibernateRefused
 		require.ErrorAs(t, err, &refused)
 		require.Equal(t, messages.HibernateOff, refused.Reason)
+		_, err = s.SaveCheckpoint(t.Context(), "c", coppice.SaveOptions{})
+		require.ErrorAs(t, err, &refused)
+		require.Equal(t, messages.HibernateUnsupported, refused.Reason)
+		require.Contains(t, refused.Problem, "use the runner backend")
+		_, err = s.RestoreCheckpoint(t.Context(), "c", coppice.RestoreOptions{})
+		var not *messages.RestoreRefused
+		require.ErrorAs(t, err, &not)
+		require.Equal(t, messages.RestoreUnsupported, not.Reason)
 	})
 	host := start(t, backends.Runner, coppice.Options{Hibernate: hibernate.Lossy, MaxSessions: len(hibernations) + 1})
 	for name, row := range hibernations {

@@ -85,6 +85,10 @@ var table = map[string][]entry{
 			{first: "coppice sessions list", not: "its kernel takes a moment to end", instead: "until coppice sessions list | grep hibernated; do sleep 0.2; done", want: "work"},
 			{first: "coppice run --session work -c 'x + 1'", want: "42"},
 		}},
+		{first: "coppice run --session train", lines: []line{
+			{first: "coppice sessions checkpoint train", want: "trained"},
+			{first: "coppice run --session another", want: "'weights'"},
+		}},
 	},
 	"docs/image.md": {
 		{first: "skopeo copy", not: "it needs the image and what runs it; make test-image runs it with crun or runc"},

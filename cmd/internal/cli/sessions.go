@@ -38,7 +38,7 @@ when that is another than the server's, and --workspace which workspace it belon
 	cmd.PersistentFlags().StringVar(&f.workspace, "workspace", "", "the workspace of the session (default: none)")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsHibernateCommand(&f), a.sessionsLogsCommand(&f),
-		a.sessionsCheckpointCommand(&f), a.sessionsRewindCommand(&f), a.sessionsCheckpointsCommand(&f))
+		a.sessionsCheckpointCommand(&f), a.sessionsRewindCommand(&f), a.sessionsRestoreCommand(&f), a.sessionsCheckpointsCommand(&f))
 	for _, one := range []struct {
 		name, short, done string
 		do                func(*client.Client, context.Context, messages.SessionKey) error

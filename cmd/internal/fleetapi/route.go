@@ -48,11 +48,13 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		"POST /api/sessions/{session}/hibernate": n.pathed(byPath), "POST /api/sessions/{session}/checkpoint": n.pathed(byPath),
 		"POST /api/sessions/{session}/fork":   n.pathed(target{forks: true}),
 		"POST /api/sessions/{session}/rewind": n.pathed(target{claims: true}),
+		"POST /api/sessions/{session}/save":   n.pathed(byPath), "POST /api/sessions/{session}/restore": n.pathed(target{claims: true}),
 
 		"GET /api/executions/{id}": n.byID, "GET /api/executions/{id}/events": n.byID,
 		"POST /api/executions/{id}/input": n.byID, "POST /api/executions/{id}/cancel": n.byID,
 
 		"GET /api/sessions": n.merged("sessions"), "GET /api/executions": n.merged("executions"), "GET /api/checkpoints": n.merged("checkpoints"),
+		"GET /api/saved-checkpoints": n.merged("checkpoints"),
 	}
 	wrapped := make([]httpserver.Mount, 0, len(mounts))
 	for _, m := range mounts {

@@ -188,9 +188,14 @@ func (a *API) Close() error {
 
 // Mounts are the parts of the server.
 func (a *API) Mounts() []httpserver.Mount {
+	disk := saved{
+		host: a.o.Host, body: a.body, problem: a.problem, named: a.anyOf, forget: a.asleep.forget,
+		known: func(r *http.Request) (*coppice.Session, client.Session, error) { return a.named(r, a.known) },
+	}
 	looks := map[string]http.HandlerFunc{
 		"GET /api/openapi.json": a.openAPI, healthRoute: a.health, "GET /api/tree": a.tree, "GET /api/changes": a.watch,
 		"GET /api/sessions": a.sessions, "GET /api/sessions/{session}": a.session, "GET /api/checkpoints": a.checkpoints,
+		"GET /api/saved-checkpoints":           disk.list,
 		"GET /api/sessions/{session}/notebook": a.transcript, "GET /api/events": a.past,
 		"GET /api/executions": a.list, "GET /api/executions/{id}": a.show, "GET /api/executions/{id}/events": a.events,
 		"GET /api/artifacts": a.artifacts, "GET /api/artifacts/{id}": a.artifact,
@@ -204,7 +209,9 @@ func (a *API) Mounts() []httpserver.Mount {
 		"POST /api/sessions/{session}/hibernate": a.hibernate,
 		"POST /api/sessions/{session}/complete":  a.complete, "POST /api/sessions/{session}/inspect": a.inspect,
 		"POST /api/sessions/{session}/fork": a.fork, "POST /api/sessions/{session}/checkpoint": a.checkpoint, "POST /api/sessions/{session}/rewind": a.rewind,
-		"DELETE /api/checkpoints/{id}": a.dropCheckpoint, "POST /api/executions": a.start,
+		"POST /api/sessions/{session}/save": disk.save, "POST /api/sessions/{session}/restore": disk.restore,
+		"DELETE /api/saved-checkpoints/{name}": disk.drop,
+		"DELETE /api/checkpoints/{id}":         a.dropCheckpoint, "POST /api/executions": a.start,
 		"POST /api/executions/{id}/input": a.input, "POST /api/executions/{id}/cancel": a.cancel,
 	}
 	if a.o.Root == "" { // a notebook is opened by this process, which has the whole machine
@@ -260,4 +267,14 @@ func (a *API) tree(w http.ResponseWriter, r *http.Request) {
 // key is the session that a request names.
 func (a *API) key(name, cwd string) messages.SessionKey {
 	return messages.SessionKey{Session: name, Cwd: a.o.Cwd}.In(cwd)
+}
+
+// anyOf is the session in the path of a request, which need not have a kernel.
+func (a *API) anyOf(r *http.Request) (*coppice.Session, error) {
+	query, name := r.URL.Query(), r.PathValue("session")
+	if err := checkName(name); err != nil {
+		return nil, unfit{err.Error(), ""}
+	}
+	session, _, err := a.at(name, query.Get("cwd"), query.Get("workspace"))
+	return session, err
 }

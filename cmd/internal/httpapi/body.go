@@ -39,6 +39,7 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	status, code, hint := http.StatusInternalServerError, "internal", ""
 	refused, isFork := errors.AsType[*messages.ForkRefused](err)
 	asleep, isHibernate := errors.AsType[*messages.HibernateRefused](err)
+	restore, isRestore := errors.AsType[*messages.RestoreRefused](err)
 	_, isRequest := errors.AsType[*coppice.RequestError](err)
 	bad, isBad := errors.AsType[badRequest](err)
 	up, isUp := errors.AsType[*notUp](err)
@@ -51,7 +52,7 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	case isElsewhere:
 		elsewhere.Answer(w)
 		return
-	case noCheckpoint, errors.Is(err, errNotFound): // also where something else is the reason of that
+	case noCheckpoint, errors.Is(err, errNotFound), errors.Is(err, coppice.ErrNoCheckpoint): // also where something else is the reason of that
 		status, code = http.StatusNotFound, "not_found"
 	case errors.Is(err, errBusy): // whatever else is the reason: who asks can do without
 		status, code, hint = http.StatusConflict, "busy", "ask again when it is idle"
@@ -65,6 +66,8 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 		status, code, hint = http.StatusUnprocessableEntity, "bad_request", wrong.hint
 	case isFork:
 		status, code, hint = http.StatusConflict, "fork_refused", string(refused.Reason)
+	case isRestore && !errors.Is(err, coppice.ErrNoRoom) && !errors.Is(err, messages.ErrOverloaded) && !errors.Is(err, coppice.ErrClosed):
+		status, code, hint = http.StatusConflict, "restore_refused", string(restore.Reason)
 	case isHibernate:
 		status, code, hint = http.StatusConflict, "hibernate_refused", string(asleep.Reason)
 	case isRequest, errors.Is(err, artifact.ErrBadRange):

@@ -14,10 +14,14 @@
 //	POST   /api/sessions/{session}/{interrupt,reset,pin,unpin,fork}
 //	POST   /api/sessions/{session}/checkpoint   keeps its state
 //	POST   /api/sessions/{session}/rewind       puts it back to one that was kept
+//	POST   /api/sessions/{session}/save         keeps it on disk, under a name
+//	POST   /api/sessions/{session}/restore      has it go on from what is kept under a name
 //	POST   /api/sessions/{session}/{complete,inspect}   what its idle kernel knows of code
 //	GET    /api/sessions/{session}/notebook     what it executed, as .ipynb
 //	GET    /api/checkpoints                     those that are kept
 //	DELETE /api/checkpoints/{id}                drops one
+//	GET    /api/saved-checkpoints               those on disk
+//	DELETE /api/saved-checkpoints/{name}        drops one
 //	GET    /api/executions[?filter=WORDS&outcome=]   those that run, and the last that ended
 //	POST   /api/executions                      starts one
 //	GET    /api/executions/{id}[?wait=SECONDS]  one of them, with its result

@@ -28,6 +28,7 @@ func (s *server) hibernation() {
 	require.NoError(t, s.CloseSession(ctx, messages.SessionKey{Session: "awake"}))
 
 	s = serveAs(t, s.spec, coppice.Options{Hibernate: hibernate.Lossless}, httpapi.Options{}, toolapi.Options{})
+	s.saves()
 	key := messages.SessionKey{Session: "s", Cwd: s.cwd}
 	_, err = s.Hibernate(ctx, key)
 	require.Equal(t, http.StatusNotFound, statusOf(t, err))

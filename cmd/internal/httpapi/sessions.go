@@ -244,14 +244,10 @@ func (a *API) rewind(w http.ResponseWriter, r *http.Request) {
 	if !a.body(w, r, &in) {
 		return
 	}
-	query, name := r.URL.Query(), r.PathValue("session")
 	c, err := a.kept.one(in.Checkpoint, false)
-	if wrong := checkName(name); err == nil && wrong != nil {
-		err = unfit{wrong.Error(), ""}
-	}
 	var session *coppice.Session
 	if err == nil {
-		session, _, err = a.at(name, query.Get("cwd"), query.Get("workspace"))
+		session, err = a.anyOf(r)
 	}
 	if err == nil {
 		err = session.Rewind(r.Context(), c.Checkpoint)

@@ -98,7 +98,7 @@ func (s *server) ending(box *toolbox.Box) {
 	require.True(t, over.host.Shutdown(end).Clean())
 	bodies := map[string]string{
 		"POST /api/executions": `{"session":"a","cells":[{"code":"1"}]}`, "POST /api/sessions": `{"session":"a"}`, "POST /api/sessions/{session}/fork": `{"copies":1}`,
-		"POST /api/workspaces":    `{"name":"late"}`,
+		"POST /api/workspaces": `{"name":"late"}`, "POST /api/sessions/{session}/save": `{"name":"late"}`,
 		"POST /api/notebooks/run": fmt.Sprintf(`{"path":%q,"session":"a"}`, s.cwd+"/a.ipynb"),
 	}
 	for path, methods := range s.spec.Paths {
