@@ -173,10 +173,11 @@ async def _serve(connection: Dict[str, Any], server: Server, ident: str) -> bool
 
 
 def main(args: List[str]) -> int:
-    """Runs a kernel and returns the exit code. Options are left out: clients give those of
-    ipykernel to every kernel that has its name, python3."""
+    """Runs a kernel and returns the exit code. Options are left out, and what follows the
+    connection file: clients give those of ipykernel to every kernel that has its name,
+    python3, and jupyter run the names of what it is to run."""
     args = [arg for arg in args if not arg.startswith("--")]
-    if len(args) != 1:
+    if not args:
         print("usage: python -m coppice_kernel CONNECTION_FILE", file=sys.stderr)
         return 2
     with open(args[0]) as f:

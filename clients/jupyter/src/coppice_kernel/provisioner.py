@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from typing import Any, Dict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Dict, Optional
 
 from jupyter_client.provisioning import LocalProvisioner
 from traitlets import Enum, Unicode
@@ -29,8 +30,7 @@ class CoppiceProvisioner(LocalProvisioner):
             env[servers.WHICH] = self.server
         if self.command:
             env[servers.COMMAND] = self.command
-        loop = asyncio.get_running_loop()
-        found = None if env[servers.WHICH] == "private" else await loop.run_in_executor(None, servers.running, env)
+        found = None if env[servers.WHICH] == "private" else await self._running(env)
         if found is not None:
             env[servers.URL], env[servers.TOKEN], env[servers.WHICH] = found.url, found.token, "running"
         elif env[servers.WHICH] == "running":
@@ -38,6 +38,13 @@ class CoppiceProvisioner(LocalProvisioner):
         else:
             env[servers.COMMAND], env[servers.WHICH] = self._command(env), "private"
         return await super().pre_launch(**kwargs)
+
+    @staticmethod
+    async def _running(env: Dict[str, str]) -> Optional[servers.Server]:
+        # Not in the threads of the loop: clients fork with their loop, and its threads are
+        # not in the child.
+        with ThreadPoolExecutor(1) as pool:
+            return await asyncio.get_running_loop().run_in_executor(pool, servers.running, env)
 
     @staticmethod
     def _command(env: Dict[str, str]) -> str:
