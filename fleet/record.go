@@ -161,3 +161,19 @@ func readClaim(e Entry, key string) (c Claim, found bool, err error) {
 	}
 	return c, true, nil
 }
+
+// Past is how the epoch [Ownership.Used] came to its end, when its owner has ended it in
+// order; the zero value says that nobody has said so.
+type Past struct {
+	// Node is the ID of that owner. While it lives, it knows what was begun in that epoch: of
+	// the rest nothing was.
+	Node string
+	// Why is the reason, a clause.
+	Why string
+	// All says that this owner knows, too, what was begun in that epoch: a turn of an ID that was
+	// is refused with [ErrBegun], and of others nothing was.
+	All bool
+	// Kept is what was kept when this epoch began, see [Ownership.Kept]; also when no owner
+	// has ended anything in order.
+	Kept string
+}

@@ -79,7 +79,7 @@ func (m *memory) run(ctx context.Context, o *fleet.Ownership, work time.Duration
 		m.taken[record] = true
 		m.mu.Unlock()
 	}
-	time.Sleep(work)
+	<-time.After(work) // of the bubble
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.next++
