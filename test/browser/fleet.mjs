@@ -129,6 +129,33 @@ try {
     await picture(page, "sessions-dense");
     await page.click("#density");
   });
+  await t.check("nodes and workspaces are groups, and columns are chosen", async () => {
+    const many = fleet(120);
+    many.sessions.forEach((one, i) => { one.node = ["one-b9b5109136ef4914", "two-0c1f5a7711aa2b3c", "three-77d21f00e5c9a8b4"][i % 3]; if (i % 5 === 0) one.workspace = i % 10 ? "lab" : "lab-2"; });
+    const other = await fake(dir, { ...many, executions: [], stories: {} }), p = await t.page(other.url);
+    await p.setBypassCSP(true);
+    await signIn(p, other.url, "#/sessions");
+    await p.seeText("#count", "120 sessions");
+    const names = await p.$$eval("#groups a", (l) => l.map((e) => e.textContent));
+    if (names.length !== 5 || !names.includes("one 40") || names.filter((n) => n.endsWith(" 40")).length !== 3) throw new Error("the groups are " + names);
+    await p.accessible("groups");
+    await picture(p, "sessions-nodes");
+    await p.evaluate(() => [...document.querySelectorAll("#groups a")].find((e) => e.textContent === "lab 12").click());
+    await p.seeText("#count", "12 of 120 sessions");
+    await p.see(() => document.querySelector("#groups a[aria-current=true]")?.textContent === "lab 12");
+    await p.click("#columns summary");
+    await p.click('#columns-list input[value="dir"]');
+    await p.see(() => location.hash.includes("hide=dir") && document.querySelector('th[data-by="dir"]').offsetWidth === 0 && document.querySelector('th[data-by="node"]').offsetWidth > 0);
+    await p.accessible("columns");
+    await picture(p, "sessions-columns");
+    await p.reload({ waitUntil: "load" });
+    await p.see(() => document.querySelectorAll("#rows tr").length === 12 && document.querySelector('th[data-by="dir"]').offsetWidth === 0);
+    await p.phone();
+    await p.accessible("groups, phone");
+    await picture(p, "sessions-nodes-phone");
+    await p.close();
+    await other.close();
+  });
   await t.check("several are stopped with the keyboard alone, after a question that says what is lost", async () => {
     await page.keyboard.press("Escape");
     await page.keyboard.press("/");

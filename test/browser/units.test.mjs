@@ -6,7 +6,7 @@ import test from "node:test";
 import { pathToFileURL } from "node:url";
 
 const of = (name) => import(pathToFileURL(`${process.env.ASSETS}/${name}`).href);
-const ansi = await of("ansi.js"), markup = await of("markup.js"), filter = await of("filter.js"), words = await of("words.js"), route = await (async () => { globalThis.location = { hash: "" }; return of("route.js"); })();
+const ansi = await of("ansi.js"), markup = await of("markup.js"), filter = await of("filter.js"), words = await of("words.js"), groups = await of("groups.js"), route = await (async () => { globalThis.location = { hash: "" }; return of("route.js"); })();
 
 const now = Date.now(), since = (ms) => new Date(now - ms).toISOString();
 const rows = [
@@ -24,6 +24,18 @@ test("a filter finds what it says", () => {
     const { terms } = filter.parse(text);
     if (text === "-") continue; // a minus alone is being typed
     assert.equal(rows.filter((r) => filter.matches(r, terms)).length, want, text);
+  }
+});
+
+test("sessions are in groups, those first that need a person", () => {
+  const some = [...rows, { ...rows[0], node: "one", workspace: "lab 2" }, { ...rows[1], node: "one" }, { ...rows[2], node: "two", workspace: "lab" }, { ...rows[2], node: "two" }, { ...rows[2], node: "three" }];
+  assert.deepEqual(groups.groupsOf(some, "node").map((g) => [g.name, g.sessions, g.busy, g.troubled, g.level]), [["one", 2, 1, 2, "asks"], ["two", 2, 0, 0, ""], ["three", 1, 0, 0, ""]]);
+  assert.equal(groups.groupsOf(some, "node")[0].rss, 310 * 2 ** 20);
+  assert.deepEqual(groups.groupsOf([], "workspace"), []);
+  for (const g of groups.groupsOf(some, "workspace")) { // a group finds its own, and no more
+    const { terms, problems } = filter.parse(groups.term(g));
+    assert.deepEqual(problems, []);
+    assert.equal(some.filter((r) => filter.matches(r, terms)).length, g.sessions, g.name);
   }
 });
 

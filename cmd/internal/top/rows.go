@@ -34,6 +34,8 @@ var orders = map[string]struct {
 	"D": {"done", func(a, b row) int { return cmp.Compare(b.Done, a.Done) }},
 	"R": {"restarts", func(a, b row) int { return cmp.Compare(b.Restarts, a.Restarts) }},
 	"O": {"owner", func(a, b row) int { return strings.Compare(a.Owner, b.Owner) }},
+	"E": {"node", func(a, b row) int { return strings.Compare(a.Node, b.Node) }},
+	"K": {"workspace", func(a, b row) int { return strings.Compare(a.Workspace, b.Workspace) }},
 	"A": {"age", func(a, b row) int { return a.Since.Compare(b.Since) }},
 }
 
@@ -82,7 +84,7 @@ func (r row) has(word string, now time.Time) bool {
 	if r.LastExit != nil {
 		exit = string(r.LastExit.Kind)
 	}
-	all := strings.Join([]string{r.Session.Session, r.Cwd, string(r.State), r.Owner, string(r.mark.Level), r.mark.Parent, exit}, " ")
+	all := strings.Join([]string{r.Session.Session, r.Cwd, string(r.State), r.Owner, string(r.mark.Level), r.mark.Parent, r.Workspace, r.Node, exit}, " ")
 	return strings.Contains(strings.ToLower(all), word)
 }
 
@@ -96,6 +98,10 @@ func (r row) text(key string) (text string, known bool) {
 		text = r.Cwd
 	case "owner":
 		text = r.Owner
+	case "node":
+		text = r.Node
+	case "workspace", "ws":
+		text = r.Workspace
 	case "health":
 		text = cmp.Or(string(r.mark.Level), "well")
 	case "pinned":

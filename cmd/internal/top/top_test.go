@@ -209,6 +209,29 @@ func TestNothingIsCutThatHasRoomBelow(t *testing.T) {
 	require.Contains(t, shown, "q leave")
 }
 
+// Where sessions are at nodes and in workspaces, each has a column, a word of the filter, and a key.
+func TestNodesAndWorkspacesAreShown(t *testing.T) {
+	s := &server{list: two()}
+	require.NotContains(t, text(screen(t, s)), "node")
+	s.list[1].Node, s.list[0].Node, s.list[0].Workspace = "two-0c1f", "one-b9b5", "lab"
+	m := screen(t, s)
+	m.Update(tea.WindowSizeMsg{Width: 120, Height: 30})
+	require.Regexp(t, `restarts +workspace +node +last exit`, text(m))
+	require.Regexp(t, `b \(pinned\) .* lab +one-b9b5 +failed`, text(m))
+	press(m, "E")
+	require.Regexp(t, `(?s)node ▾.* b \(pinned\) .* a `, text(m))
+	for filter, want := range map[string]string{"node:two": "a", "ws:lab": "b", "workspace:lab": "b", "one-b9": "b"} {
+		n := 0
+		for _, one := range m.rows {
+			if one.matches(filter, m.seen.at) {
+				n++
+				require.Equal(t, want, one.Session.Session, filter)
+			}
+		}
+		require.Equal(t, 1, n, filter)
+	}
+}
+
 // TestSessionsOnDiskAreCounted in the first line.
 func TestSessionsOnDiskAreCounted(t *testing.T) {
 	m := screen(t, &server{list: two()})

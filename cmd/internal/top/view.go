@@ -41,7 +41,7 @@ var help = []string{
 	"x  ends the session, its kernel and what runs in it; asks first",
 	"t  shows the supervision tree instead of the output, enter the session's facts and story",
 	"/  finds: state:busy rss:>100M owner:x -pinned:yes age:>10m health:asks, or any words",
-	"N name  M memory  C cpu  W waiting  D done  R restarts  S state  O owner  A age  H health sorts; again turns it",
+	"N name  M memory  C cpu  W waiting  D done  R restarts  S state  O owner  A age  E node  K workspace  H health sorts; again turns it",
 	"pgup, pgdown, home, end move; n goes to the next session with a problem; space pauses",
 }
 
@@ -188,7 +188,15 @@ func (m *model) page() int { return max(3, m.height/2) }
 
 // titles are the heads of the columns; the one that the rows are sorted by has an arrow.
 func (m *model) titles() []string {
-	list := []string{"", "session", "health", "state", "queue", "done", "memory", "cpu", "restarts", "last exit"}
+	list := []string{"", "session", "health", "state", "queue", "done", "memory", "cpu", "restarts"}
+	workspaces, nodes := m.placed()
+	if workspaces {
+		list = append(list, "workspace")
+	}
+	if nodes {
+		list = append(list, "node")
+	}
+	list = append(list, "last exit")
 	arrow := " ▾"
 	if m.turned {
 		arrow = " ▴"
@@ -199,6 +207,14 @@ func (m *model) titles() []string {
 		}
 	}
 	return list
+}
+
+// placed says whether any session is in a workspace, and whether any is at a node of a fleet.
+func (m *model) placed() (workspaces, nodes bool) {
+	for _, one := range m.seen.sessions {
+		workspaces, nodes = workspaces || one.Workspace != "", nodes || one.Node != ""
+	}
+	return workspaces, nodes
 }
 
 // twin says whether another session that is shown has the same name.
@@ -231,7 +247,15 @@ func (m *model) row(r row) []string {
 	if one.PID != 0 {
 		cpu = strconv.Itoa(int(r.cpu+.5)) + " %"
 	}
-	return []string{mark, name, levels[r.mark.Level], string(one.State), strconv.Itoa(one.Queue), strconv.FormatUint(one.Done, 10), memory, cpu, strconv.Itoa(one.Restarts), exit}
+	cells := []string{mark, name, levels[r.mark.Level], string(one.State), strconv.Itoa(one.Queue), strconv.FormatUint(one.Done, 10), memory, cpu, strconv.Itoa(one.Restarts)}
+	workspaces, nodes := m.placed()
+	if workspaces {
+		cells = append(cells, one.Workspace)
+	}
+	if nodes {
+		cells = append(cells, one.Node)
+	}
+	return append(cells, exit)
 }
 
 // middle is the tree, or the end of the selected session's output.

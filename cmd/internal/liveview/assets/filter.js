@@ -1,7 +1,7 @@
 // What sessions are looked for, and in which order they are shown. Pure.
 
 /** @typedef {{session: string, cwd: string, workspace?: string, state: string, owner?: string, rss?: number, cpu?: number | null, queue: number, done: number, restarts: number, pinned?: boolean, pid?: number, since: string, last_exit?: {kind: string, reason?: string}, level: string, why?: string, parent?: string, node?: string, order?: number}} Row */
-/** @typedef {{key: string, op: string, value: string, number: number | null, not: boolean}} Term */
+/** @typedef {{key: string, op: string, value: string, number: number | null, whole?: boolean, not: boolean}} Term */
 
 // The words of a filter, with what they look at.
 /** @type {Record<string, (r: Row) => string | number>} */
@@ -30,7 +30,8 @@ export function numberOf(text, time) {
 }
 
 /**
- * parse reads a filter: words that all have to be there, state:busy, rss:>100M, -owner:x;
+ * parse reads a filter: words that all have to be there, state:busy, rss:>100M, -owner:x,
+ * node:=one for that alone;
  * quotes keep spaces. problems names what it does not understand.
  * @param {string} text
  * @returns {{terms: Term[], problems: string[]}}
@@ -52,6 +53,7 @@ export function parse(text) {
     }
     if (!value) continue;
     const number = op ? numberOf(value, key === "age") : null;
+    if (op === "=" && number === null) { terms.push({ key, op: "", value: value.toLowerCase(), number, whole: true, not: not === "-" }); continue; }
     if (op && number === null) { problems.push(`${part} compares with no number`); continue; }
     terms.push({ key, op, value: value.toLowerCase(), number, not: not === "-" });
   }
@@ -79,6 +81,7 @@ export function matches(r, terms) {
     } else {
       const have = fields[t.key](r);
       if (t.op) yes = compare(Number(have), t.op, t.number ?? 0);
+      else if (t.whole) yes = String(have).toLowerCase() === t.value;
       else if (typeof have === "number") yes = have === numberOf(t.value, t.key === "age");
       else yes = t.key === "state" || t.key === "pinned" || t.key === "health" ? have.toLowerCase() === t.value : have.toLowerCase().includes(t.value);
     }
@@ -98,6 +101,7 @@ const states = { failed: 0, suspended: 1, restarting: 2, stopping: 3, starting: 
 const orders = {
   health: (a, b) => (levels[a.level] ?? 3) - (levels[b.level] ?? 3),
   name: (a, b) => (a.order !== undefined && b.order !== undefined ? a.order - b.order : 0) || collator.compare(a.session, b.session), dir: (a, b) => collator.compare(a.cwd, b.cwd), owner: (a, b) => collator.compare(a.owner ?? "", b.owner ?? ""),
+  workspace: (a, b) => collator.compare(a.workspace ?? "", b.workspace ?? ""),
   node: (a, b) => collator.compare(a.node ?? "", b.node ?? ""),
   state: (a, b) => (states[a.state] ?? 8) - (states[b.state] ?? 8), exit: (a, b) => collator.compare(a.last_exit?.kind ?? "", b.last_exit?.kind ?? ""),
   rss: (a, b) => (a.rss ?? 0) - (b.rss ?? 0), cpu: (a, b) => (a.cpu ?? -1) - (b.cpu ?? -1), queue: (a, b) => a.queue - b.queue, done: (a, b) => a.done - b.done,

@@ -2,10 +2,11 @@
 // thousand cost no more than fifty.
 import { $, attribute, element, hide, klass, on, set } from "./dom.js";
 import { act, actions } from "./actions.js";
+import { drawGroups, hidden, hideColumns, startColumns } from "./groups.js";
 import { hold, levels, matches, moved, parse, sort, sorts, words } from "./filter.js";
 import { go, rewrite, to, toSession } from "./route.js";
 import { listen, sessionOf, state } from "./state.js";
-import { ago, bytes, exitOf, many, places, shortName } from "./words.js";
+import { ago, bytes, exitOf, many, nodeName, places, shortName } from "./words.js";
 
 /** @typedef {import("./state.js").Session} Session */
 
@@ -23,7 +24,8 @@ const columns = [
   { id: "rss", title: "Memory", cls: "c-rss num", text: (s) => bytes(s.rss) },
   { id: "cpu", title: "CPU", cls: "c-cpu num", text: (s) => (s.cpu === null || s.cpu === undefined ? "" : s.cpu.toFixed(0) + " %") },
   { id: "restarts", title: "Restarts", cls: "c-restarts num", text: (s) => (s.restarts ? String(s.restarts) : "") },
-  { id: "node", title: "Node", cls: "c-node", text: (s) => s.node ?? "", long: (s) => s.node ?? "" },
+  { id: "workspace", title: "Workspace", cls: "c-workspace", text: (s) => s.workspace ?? "", long: (s) => s.workspace ?? "" },
+  { id: "node", title: "Node", cls: "c-node", text: (s) => nodeName(s.node ?? ""), long: (s) => s.node ?? "" },
   { id: "owner", title: "Owner", cls: "c-owner", text: (s) => s.owner ?? "", long: (s) => s.owner ?? "" },
   { id: "exit", title: "Last end", cls: "c-exit", text: (s) => exitOf(s.last_exit), long: (s) => exitOf(s.last_exit) },
 ];
@@ -52,6 +54,7 @@ export function showTable(params) {
   anew = true;
   by = sorts(params.get("sort") ?? "") ? String(params.get("sort")) : "health";
   if ($("find").value !== filter) $("find").value = filter;
+  hideColumns(params.get("hide"));
   rowHeight = 0;
   drawTable();
 }
@@ -62,7 +65,8 @@ export function leaveTable() { shown = false; }
 /** clearTable forgets who was chosen. */
 export function clearTable() { chosen.clear(); active = anchor = null; lost = false; anew = true; list = []; filter = ""; $("find").value = ""; }
 
-const address = () => to("sessions", "", { q: filter, sort: by === "health" ? "" : by });
+/** address is that of the table as it is, or with another filter. */
+const address = (q = filter) => to("sessions", "", { q, sort: by === "health" ? "" : by, hide: hidden() });
 
 /** drawTable finds, sorts and draws. */
 export function drawTable() {
@@ -70,9 +74,11 @@ export function drawTable() {
   last = performance.now();
   const { terms, problems } = parse(filter);
   list = [];
-  let nodes = false;
-  for (const some of [state.sessions, state.asleep]) for (const s of some.values()) { nodes ||= Boolean(s.node); if (matches(s, terms)) list.push(s); }
+  let nodes = false, places = false;
+  for (const some of [state.sessions, state.asleep]) for (const s of some.values()) { nodes ||= Boolean(s.node); places ||= Boolean(s.workspace); if (matches(s, terms)) list.push(s); }
   $("grid").classList.toggle("nodes", nodes);
+  $("grid").classList.toggle("workspaces", places);
+  drawGroups(nodes || places ? [state.sessions.values(), state.asleep.values()] : [], filter, address);
   sort(list, by);
   locate();
   for (const id of chosen) if (!sessionOf(id)) chosen.delete(id);
@@ -234,6 +240,7 @@ export function startTable() {
     th.append(b);
     head.append(th);
   }
+  startColumns(columns.filter((c) => c.id !== "health" && c.id !== "name"), () => rewrite(address()));
   $("find").setAttribute("title", "words: " + words.join(", "));
   on("rows-box", "scroll", () => { scrolling ||= requestAnimationFrame(() => { scrolling = 0; drawRows(); }); });
   on("grid", "keydown", gridKey);

@@ -63,6 +63,9 @@ export function bytes(n) {
   return n < 10 * 2 ** 30 ? (n / 1048576).toFixed(0) + " MiB" : (n / 2 ** 30).toFixed(1) + " GiB";
 }
 
+/** nodeName is the name of a node, without what tells it from an earlier one of that name. @param {string} id */
+export const nodeName = (id) => id.replace(/-[0-9a-f]{16}$/, "");
+
 /** healthOf says a level of health that is not the best; "" for that. @param {string} level */
 export const healthOf = (level) => ({ bad: "down", asks: "asks a person", shaky: "to look at" })[level] ?? "";
 
