@@ -72,8 +72,9 @@
 // starts of kernels, of fork servers, of gateways and of tools, the heartbeat of a fork
 // server, the suspicion against a shared gateway, the look at an interpreter, whether a
 // Jupyter kernel that does not answer computes, copies of sessions, the interrupt of a
-// session whose side thread does not answer, and the end of sessions, of fork servers and
-// of tools; the end of a shell command, a warm kernel that is handed out, the small
+// session whose side thread does not answer, and the output of one, the end of sessions,
+// of fork servers and of tools; the end of a shell command, a warm kernel that is handed
+// out, the small
 // requests to a tool; the requests to a Jupyter server of this machine, the handshakes, the
 // silence and the new attempts of its connections, and the steps of an interrupt there.
 //

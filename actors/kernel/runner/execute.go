@@ -10,6 +10,7 @@ import (
 	"github.com/coppice-run/coppice/internal/estate"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -159,8 +160,11 @@ func (c *cell) watch(ctx context.Context) func() bool {
 }
 
 // answerWait is how long the side thread of a silent session has to say that it
-// runs.
-const answerWait = 150 * time.Millisecond
+// runs, and answerMost how long that is when it has no processor to say it with.
+const (
+	answerWait = 150 * time.Millisecond
+	answerMost = nativeMost
+)
 
 // stuck passes on what native code printed while it holds the interpreter's
 // lock, when nothing else forwards it and the pipe would fill up. While the side
@@ -170,11 +174,28 @@ func (c *cell) stuck(ctx context.Context) {
 		c.exceeded(messages.LimitCPU)
 		c.i.cutOff()
 	}
-	short, cancel := context.WithTimeout(ctx, answerWait)
-	defer cancel()
-	if c.i.ask(short, ndjson.Request{Type: ndjson.TypePing}) != nil {
+	if c.answers(ctx) {
+		return
+	}
+	// What it has said meanwhile comes before what is in the pipe now: it is read first.
+	if !c.i.child.Unread() && ctx.Err() == nil {
 		c.printed(ctx, c.i.child.Drain(ctx))
 	}
+}
+
+// answers reports whether the side thread runs. By the clock alone it is not known that
+// it does not: its answer may be there, and this process may have had no time to read it.
+func (c *cell) answers(ctx context.Context) bool {
+	ping := ndjson.Request{Type: ndjson.TypePing}
+	short, cancel := context.WithTimeout(ctx, answerWait)
+	err := c.i.ask(short, ping)
+	cancel()
+	if err == nil || ctx.Err() != nil || c.i.Err() != nil || c.i.child.Unread() {
+		return err == nil
+	}
+	fair, done := opportunity.Within(ctx, opportunity.Budget{Opportunity: answerWait, Ceiling: answerMost}, c.i.Subject())
+	defer done()
+	return c.i.ask(fair, ping) == nil
 }
 
 // printed passes on what the session did not forward itself.

@@ -9,3 +9,10 @@ func (o ServerOptions) InGroups(base string) ServerOptions {
 	o.groupBase = base
 	return o
 }
+
+// HoldControl keeps requests from the session's side thread, as a long answer to a call
+// of the host does, until the function returned is called.
+func (i *Interpreter) HoldControl() func() {
+	i.writing <- struct{}{}
+	return func() { <-i.writing }
+}

@@ -10,12 +10,14 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/runner"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -179,6 +181,35 @@ func TestLateOutputBetweenCells(t *testing.T) {
 	notice, isNotice := got.events[0].(messages.Notice)
 	require.True(t, isNotice)
 	require.Contains(t, notice.Text, "characters were not kept")
+}
+
+// TestOrderUnderASlowReader: lines are in order when the host was slow to read them and its
+// look at the side thread gets no answer: what waits in the pipe comes after what was sent.
+func TestOrderUnderASlowReader(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*forks{"forked": shared.get(), "started": plain.get()} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
+			defer i.HoldControl()()
+			var got, want strings.Builder
+			const n = 600
+			for k := range n {
+				fmt.Fprintln(&want, k)
+			}
+			slow := sync.OnceFunc(func() { time.Sleep(300 * time.Millisecond) }) // longer than it takes until the host looks
+			_, err := i.Execute(t.Context(), kernel.CellRequest{Code: fmt.Sprintf("import time\nfor k in range(%d):\n    print(k)\n    time.sleep(.002)", n)},
+				func(_ context.Context, e messages.Event) error {
+					if s, is := e.(messages.Stream); is {
+						got.WriteString(s.Text)
+					}
+					slow()
+					return nil
+				})
+			require.NoError(t, err)
+			require.Equal(t, want.String(), got.String())
+		})
+	}
 }
 
 func TestGrandchildOutlivesTheCell(t *testing.T) {
