@@ -74,9 +74,9 @@
 // Jupyter kernel that does not answer computes, copies of sessions, the interrupt of a
 // session whose side thread does not answer, and the output of one, the end of sessions,
 // of fork servers and of tools; the end of a shell command, a warm kernel that is handed
-// out, the small
-// requests to a tool; the requests to a Jupyter server of this machine, the handshakes, the
-// silence and the new attempts of its connections, and the steps of an interrupt there.
+// out, the small requests to a tool; the requests to a Jupyter server of this machine, the
+// handshakes, the silence and the new attempts of its connections, and the steps of an
+// interrupt there.
 //
 // With a Watch alone, since no other process is waited for, or none that can be looked at:
 // the trials of Doctor, the flush and the end of sinks, the silence of streams and the
