@@ -79,7 +79,7 @@ func (a *server) Handle(ctx *supervisor.Ctx, msg any) error {
 const lookEvery = time.Second
 
 // Terminate stops the process and waits for its end. It says how long that had no
-// processor to end with.
+// processor to end with, and what it ends: a Kernel Gateway waits for its kernels.
 func (a *server) Terminate(ctx *supervisor.Ctx, _ supervisor.Exit) {
 	a.end()
 	over := make(chan struct{})
@@ -89,7 +89,7 @@ func (a *server) Terminate(ctx *supervisor.Ctx, _ supervisor.Exit) {
 	}()
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
-	late := silence{meter: opportunity.Begin(opportunity.Processes(a.process), ctx.Stalls())}
+	late := silence{meter: opportunity.Begin(opportunity.Tree(a.process), ctx.Stalls())}
 	for {
 		select {
 		case <-over:
@@ -101,8 +101,9 @@ func (a *server) Terminate(ctx *supervisor.Ctx, _ supervisor.Exit) {
 }
 
 // serverStop is enough for a Kernel Gateway that ends its kernels one after the
-// other and is then killed.
-const serverStop = 10 * time.Second
+// other and is then killed, with those that are left: the former is bounded by the
+// backend, by half of this.
+const serverStop = 20 * time.Second
 
 // ServerSpec is the child of a gateway that runs s, named name.
 func ServerSpec(name string, s Server) *supervisor.Spec {
