@@ -3,9 +3,12 @@ package external
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -137,7 +140,7 @@ func (s *Server) start(tb testing.TB, kind Kind, python string, o Options) error
 		scheme = "https"
 	}
 	s.URL = fmt.Sprintf("%s://127.0.0.1:%d%s", scheme, port, o.BasePath)
-	if err := s.answers(port, ended); err != nil {
+	if err := s.answers(ended); err != nil {
 		_ = cmd.Process.Kill()
 		<-ended
 		return err
@@ -193,25 +196,46 @@ func environment() []string {
 	return env
 }
 
-// answers waits until something listens on the port.
-func (s *Server) answers(port int, ended <-chan struct{}) error {
+// answers waits until the server answers to its token: its port may be another's by now.
+func (s *Server) answers(ended <-chan struct{}) error {
 	look := time.NewTicker(50 * time.Millisecond)
 	defer look.Stop()
-	late := time.NewTimer(90 * time.Second)
-	defer late.Stop()
+	late, cancel := context.WithTimeout(context.Background(), 90*time.Second)
+	defer cancel()
+	own := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}} //nolint:gosec // of a test, on loopback
+	defer own.CloseIdleConnections()
 	for {
-		conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		err := s.known(late, &http.Client{Transport: own})
 		if err == nil {
-			return conn.Close()
+			return nil
 		}
 		select {
 		case <-ended:
 			return errors.New("its process has ended")
-		case <-late.C:
+		case <-late.Done():
 			return err
 		case <-look.C:
 		}
 	}
+}
+
+// known asks for what only the server with the token answers.
+func (s *Server) known(ctx context.Context, c *http.Client) error {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/api/kernelspecs", nil)
+	if err != nil {
+		return err
+	}
+	r.Header.Set("Authorization", "token "+s.Token)
+	answer, err := c.Do(r)
+	if err != nil {
+		return err
+	}
+	_, _ = io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return fmt.Errorf("it answers with %s", answer.Status)
+	}
+	return nil
 }
 
 func freePort(tb testing.TB) int {

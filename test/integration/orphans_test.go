@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,6 +55,12 @@ const cellStarts, commandStarts = 9, 6
 // seconds is a time that nothing else sleeps for.
 func seconds() string { return strconv.Itoa(1_000_000 + rand.IntN(1_000_000_000)) } //nolint:gosec // it only has to differ
 
+// sleepers returns the programs that sleep for mark: of what starts one, some have it among
+// their arguments, too, and some are two processes for a moment.
+func sleepers(mark string) []proc.Process {
+	return slices.DeleteFunc(proc.WithArgument(mark), func(p proc.Process) bool { return !strings.HasPrefix(p.Command, "sleep ") })
+}
+
 // escape has each of some sessions and commands start programs that leave.
 func escape(t *testing.T, host *coppice.Host, sessions, commands int, mark string) {
 	t.Helper()
@@ -65,7 +72,7 @@ func escape(t *testing.T, host *coppice.Host, sessions, commands int, mark strin
 	for range commands {
 		go func() { _, _ = host.Command(context.Background(), coppice.Command{Script: shell + "wait"}) }() // ends with the host
 	}
-	require.Eventually(t, func() bool { return len(proc.WithArgument(mark)) == sessions*cellStarts+commands*commandStarts }, time.Minute, 20*time.Millisecond,
+	require.Eventually(t, func() bool { return len(sleepers(mark)) == sessions*cellStarts+commands*commandStarts }, time.Minute, 20*time.Millisecond,
 		"they started: %v", proc.WithArgument(mark))
 }
 

@@ -186,13 +186,13 @@ func TestTheEndOfAWorkspaceEndsWhatItsCodeHasLeftBehind(t *testing.T) {
 			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 			_, err = w.Start(t.Context(), workspace.ProcessOptions{Args: []string{"/bin/sh", "-c", shell + "wait"}})
 			require.NoError(t, err)
-			require.Eventually(t, func() bool { return len(proc.WithArgument(mark)) == cellStarts+commandStarts }, time.Minute, 20*time.Millisecond,
+			require.Eventually(t, func() bool { return len(sleepers(mark)) == cellStarts+commandStarts }, time.Minute, 20*time.Millisecond,
 				"they started: %v", proc.WithArgument(mark))
 		}
 		ends, err := host.Workspaces().Get("ends")
 		require.NoError(t, err)
 		require.NoError(t, ends.End(t.Context()))
 		require.Empty(t, proc.WithArgument(marks["ends"]))
-		require.Len(t, proc.WithArgument(marks["stays"]), cellStarts+commandStarts)
+		require.Len(t, sleepers(marks["stays"]), cellStarts+commandStarts)
 	})
 }
