@@ -213,6 +213,7 @@ function takeSessions(list, all) {
 /** levelOf says how much a session needs a person. @param {any} one @param {any} mark */
 function levelOf(one, mark) {
   if (["failed", "suspended", "restarting"].includes(one.state)) return "bad";
+  if (mark?.level === "asks" && one.state !== "busy") return ""; // it had its answer after the mark was made
   return mark?.level ?? "";
 }
 

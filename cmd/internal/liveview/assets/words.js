@@ -74,8 +74,10 @@ export const clock = (at) => new Date(at).toLocaleTimeString([], { hour12: false
 
 /** moment is the time of day, with the date before it unless that is today's. @param {string | number | Date} at */
 export function moment(at) {
-  const when = new Date(at);
-  return (when.toDateString() === new Date().toDateString() ? "" : when.toLocaleDateString() + " ") + clock(when);
+  const when = new Date(at), now = new Date();
+  if (when.toDateString() === now.toDateString()) return clock(when);
+  const year = when.getFullYear() === now.getFullYear() ? undefined : "numeric";
+  return when.toLocaleDateString([], { day: "numeric", month: "short", year }) + " " + clock(when);
 }
 
 /** span is how long something took. @param {number} ms */
