@@ -1,6 +1,7 @@
 package opportunity
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -81,8 +82,10 @@ func (w *Watch) Stalled() time.Duration {
 	return w.stalled + late(w.due, w.clock())
 }
 
-// tick runs when the watch is due, or later: how much is what it is for.
+// tick runs when the watch is due, or later: how much is what it is for. A timer begins
+// its goroutine before all that wait for a processor of this process; it goes to their end.
 func (w *Watch) tick() {
+	runtime.Gosched()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := w.clock()
