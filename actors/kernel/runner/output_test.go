@@ -197,7 +197,7 @@ func TestOrderUnderASlowReader(t *testing.T) {
 			for k := range n {
 				fmt.Fprintln(&want, k)
 			}
-			slow := sync.OnceFunc(func() { time.Sleep(300 * time.Millisecond) }) // longer than it takes until the host looks
+			slow := sync.OnceFunc(func() { <-time.After(300 * time.Millisecond) }) // longer than it takes until the host looks
 			_, err := i.Execute(t.Context(), kernel.CellRequest{Code: fmt.Sprintf("import time\nfor k in range(%d):\n    print(k)\n    time.sleep(.002)", n)},
 				func(_ context.Context, e messages.Event) error {
 					if s, is := e.(messages.Stream); is {
