@@ -105,8 +105,7 @@ try {
     await hand.click("#find");
     await hand.type("owner:grace");
     await page.seeText("#count", "7 of 25 sessions");
-    await hand.click("#rows tr:first-child .c-mark");
-    await hand.click("#bulk-all");
+    await hand.click("#choose-all");
     await page.seeText("#bulk-count", "7 sessions chosen");
     await hand.click("#bulk [data-act=stop]");
     await page.seeText("dialog", "The variables of 7 sessions are lost for good");

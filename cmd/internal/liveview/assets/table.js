@@ -164,6 +164,9 @@ function fill(r, s, at) {
 function drawBulk() {
   const some = [...chosen].map(sessionOf).filter(Boolean);
   hide($("bulk"), !some.length);
+  const all = $("choose-all");
+  all.checked = some.length > 0 && list.every((s) => chosen.has(s.id));
+  all.indeterminate = some.length > 0 && !all.checked;
   if (!some.length) return;
   set($("bulk-count"), `${many(some.length, "session")} chosen`);
   for (const b of $("bulk").querySelectorAll("[data-act]")) {
@@ -229,8 +232,12 @@ function sortBy(next) {
 /** startTable connects the table, once. */
 export function startTable() {
   const head = $("head");
+  const all = /** @type {HTMLInputElement} */ (element("input"));
+  [all.type, all.id, all.title] = ["checkbox", "choose-all", "choose all that are found"];
+  attribute(all, "aria-label", "Choose all that are found");
+  all.addEventListener("change", () => { if (all.checked) list.forEach((s) => chosen.add(s.id)); else chosen.clear(); drawRows(); drawBulk(); });
   head.append(element("th", "c-mark"));
-  head.firstElementChild.append(element("span", "unseen", "Chosen"));
+  head.firstElementChild.append(all);
   for (const c of columns) {
     const th = element("th", c.cls), b = element("button", "sort", c.title);
     th.scope = "col";
