@@ -1,11 +1,18 @@
-"""What runs a suite of Jupyter's on kernels of coppice, a plugin for pytest: it leaves out what has
-nothing to do with them, and says of each test whether it had one."""
+"""What runs a suite of Jupyter's on kernels of coppice, a plugin for pytest: it puts them under the
+names of the kernels that tests start, leaves out what has nothing to do with them, and says of each
+test whether it had one."""
+
+import os
+import pathlib
 
 import pytest
 from coppice_kernel.provisioner import CoppiceProvisioner
 
 # What tests ask for that bring a kernel of their own, made of ipykernel.
 OWN = ("install_kernel", "install_fail_kernel", "install_slow_fail_kernel", "install")
+
+NAMES = ("python3", "echo")
+SPECS = pathlib.Path(os.environ["JUPYTER_PATH"], "kernels")
 
 started = 0
 launch = CoppiceProvisioner.launch_kernel
@@ -29,6 +36,9 @@ def pytest_collection_modifyitems(config, items):
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_protocol(item):
+    for name in NAMES:  # each time: there are tests that remove kernels by their names
+        (SPECS / name).mkdir(parents=True, exist_ok=True)
+        (SPECS / name / "kernel.json").write_text(os.environ["HELD_KERNELSPEC"])
     before = started
     item.user_properties.append(("session", lambda: started > before))
     yield
