@@ -373,7 +373,7 @@ test-clients: test-env clients ## Run the clients for Python and TypeScript agai
 	@cd "$(CACHE)/clients/typescript" && README="$(CURDIR)/README.md" COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
 
 .PHONY: test-dialects
-test-dialects: test-env test-jupyter test-papermill ## Drive coppice serve --e2b with every method of E2B's SDKs, and --jupyter with clients of Jupyter (needs Python 3.11, node 20 and npm)
+test-dialects: test-env test-jupyter test-jupyter-suites test-papermill ## Drive coppice serve --e2b with every method of E2B's SDKs, and --jupyter with clients of Jupyter (needs Python 3.11, node 20 and npm)
 	$(say) "coppice serve --e2b with E2B's SDKs"
 	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-dialects OPENAPI_BASE=/path/to/python" >&2; exit 1; }
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
@@ -406,6 +406,22 @@ test-jupyter: need-go jupyter-venv ## Drive coppice serve --jupyter and the kern
 	@cd "$(CACHE)/jupyter" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/jupyter/venv/bin/python" -B "$(CACHE)/jupyter/run.py" "$(CACHE)/bin/coppice" "$(CACHE)/jupyter"
+
+# The tests of both stand in their source archives. What reads those, hatchling, is installed before,
+# so that nothing comes without its hash. One of them: make test-jupyter-suites SUITES=nbclient.
+.PHONY: test-jupyter-suites
+test-jupyter-suites: need-go kernel-wheel ## Run the test suites of nbclient and jupyter_client, and libraries, on the kernel for Jupyter (SUITES; needs Python 3.11)
+	$(say) "the suites of nbclient and jupyter_client on kernels of coppice"
+	@[ -n "$(OPENAPI_BASE)" ] || { echo "make: this test needs Python 3.11 or newer; install one, or name it: make test-jupyter-suites OPENAPI_BASE=/path/to/python" >&2; exit 1; }
+	@mkdir -p "$(CACHE)/bin" "$(CACHE)/suites"
+	@cat test/dialects/suites/requirements.txt test/dialects/suites/sources.txt | cmp -s - "$(CACHE)/suites/ready.txt" || { \
+		rm -rf "$(CACHE)/suites/sources" && "$(OPENAPI_BASE)" -m venv --clear "$(CACHE)/suites/venv" && \
+		"$(CACHE)/suites/venv/bin/python" -m pip install -q --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r test/dialects/suites/requirements.txt && \
+		"$(CACHE)/suites/venv/bin/python" -m pip download -q --disable-pip-version-check --no-deps --require-hashes --no-binary :all: --no-build-isolation -d "$(CACHE)/suites/sources" -r test/dialects/suites/sources.txt && \
+		cat test/dialects/suites/requirements.txt test/dialects/suites/sources.txt >"$(CACHE)/suites/ready.txt"; }
+	@"$(CACHE)/suites/venv/bin/python" -m pip install -q --disable-pip-version-check --no-index --no-deps --force-reinstall "$(CACHE)"/clients/dist/coppice_kernel-*.whl
+	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
+	@"$(CACHE)/suites/venv/bin/python" -B test/dialects/suites/run.py "$(CACHE)/bin/coppice" "$(CACHE)/suites" $(SUITES)
 
 # Some of the notebooks: make test-papermill NOTEBOOKS="rich errors".
 .PHONY: test-papermill

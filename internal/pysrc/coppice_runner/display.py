@@ -62,7 +62,7 @@ def _rich(value: Any, data: Bundle, metadata: Bundle) -> None:
     made = _method(value, "_repr_mimebundle_")
     if made is not None:
         try:
-            got = call_user(made)
+            got = call_user(_bundled, made)
         except Exception:
             got = None
         _merge(got, data, metadata)
@@ -77,6 +77,15 @@ def _rich(value: Any, data: Bundle, metadata: Bundle) -> None:
         except Exception:
             continue
         _merge(None if got is None else _with_metadata(mime, got), data, metadata)
+
+
+def _bundled(made: Callable[..., Any]) -> Any:
+    """Calls _repr_mimebundle_ as IPython does: there are objects, those of rich among them, that
+    insist on both arguments. Others take none, and are called so."""
+    try:
+        return made(include=None, exclude=None)
+    except TypeError:
+        return made()
 
 
 def _with_metadata(mime: str, got: Any) -> Any:
@@ -105,9 +114,9 @@ def encodable(mime: str, part: Any) -> Any:
         return part
     if mime.startswith("text/"):
         return call_user(str, part)
-    tree = as_json(part)
+    tree = as_json(part, _MOST_NODES)
     if tree is _NOT_JSON:  # somebody says that it is JSON, as far as json.dumps goes
-        tree = as_json(_listed(part, [_MAX_NODES], 0))
+        tree = as_json(_listed(part, [_MOST_NODES], 0), _MOST_NODES)
     return call_user(repr, part) if tree is _NOT_JSON else tree
 
 
@@ -124,12 +133,14 @@ def _method(value: Any, name: str) -> Optional[Callable[[], Any]]:
 
 
 _NOT_JSON = object()
-_MAX_NODES = 100_000
+# How large a tree may be, of which nobody and somebody said that it is JSON: so many values, text
+# counted by 32 characters, so that a frame holds what escapes make of it.
+_MAX_NODES, _MOST_NODES = 100_000, MAX_FRAME // 4 // 32
 
 
-def as_json(value: Any) -> Any:
-    """Returns value when JSON can say it without loss, else _NOT_JSON."""
-    budget = [_MAX_NODES]
+def as_json(value: Any, nodes: int = _MAX_NODES) -> Any:
+    """Returns value when JSON can say it without loss, and in so many nodes, else _NOT_JSON."""
+    budget = [nodes]
     return value if _is_json(value, budget, 0) else _NOT_JSON
 
 
@@ -138,14 +149,17 @@ def _is_json(value: Any, budget: list, depth: int) -> bool:
     if budget[0] < 0 or depth > 100:
         return False
     kind = type(value)
-    if value is None or kind in (bool, int, str):
+    if kind is str:
+        budget[0] -= len(value) >> 5
+        return budget[0] >= 0
+    if value is None or kind in (bool, int):
         return True
     if kind is float:
         return value == value and value not in (float("inf"), float("-inf"))
     if kind is list:
         return all(_is_json(v, budget, depth + 1) for v in value)
     if kind is dict:
-        return all(type(k) is str and _is_json(v, budget, depth + 1) for k, v in value.items())
+        return all(type(k) is str and _is_json(k, budget, depth) and _is_json(v, budget, depth + 1) for k, v in value.items())
     return False
 
 

@@ -4,6 +4,7 @@ ask or show in another place than the host."""
 from __future__ import annotations
 
 import importlib.machinery
+import os
 import sys
 from types import ModuleType
 from typing import Any, Callable, Dict
@@ -141,14 +142,44 @@ class Figures:
             self._display(figure)
 
 
+class Plots:
+    """Figures of plotly. Outside of IPython plotly opens a browser of this machine, or does
+    nothing where there is none; here it has the renderer that it has in a notebook."""
+
+    module = "plotly.io._renderers"
+    renderer = "plotly_mimetype"
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+
+    def change(self, module: ModuleType) -> None:
+        """Chooses the renderer, unless the environment did, and puts our function in the place
+        of theirs, which shows nothing without IPython and nbformat."""
+        renderers, theirs = module.renderers, module.show  # type: ignore[attr-defined]
+        if not os.environ.get("PLOTLY_RENDERER") and renderers.default in ("browser", "", None):
+            renderers.default = self.renderer
+
+        def show(fig: Any, renderer: Any = None, validate: bool = True, **kwargs: Any) -> Any:
+            """Shows a figure."""
+            if renderer is not None or renderers.default != self.renderer or not hasattr(fig, "_repr_mimebundle_"):
+                return theirs(fig, renderer, validate, **kwargs)
+            if not validate or kwargs:
+                self._display(fig._repr_mimebundle_(validate=validate, **kwargs), raw=True)
+            else:
+                self._display(fig)
+            return None
+
+        module.show = show  # type: ignore[attr-defined]
+
+
 def install(display: Callable[..., Any], clear_output: Callable[..., Any], getpass: Callable[..., str], ask: Callable[[bytes], bool], busy: Callable[[], bool]) -> Hook:
     """Waits for the imports. ask sends a frame, and busy says that none can be sent now."""
 
     def own_getpass(module: ModuleType) -> None:
         module.getpass = getpass  # type: ignore[attr-defined]
 
-    shows, figures = IPythonDisplay(display, clear_output), Figures(display)
+    shows, figures, plots = IPythonDisplay(display, clear_output), Figures(display), Plots(display)
     comms = Comms(ask, busy, figures.show)
-    hook = Hook({shows.module: shows.change, "getpass": own_getpass, figures.module: figures.change, **comms.changes()}, comms)
+    hook = Hook({shows.module: shows.change, "getpass": own_getpass, figures.module: figures.change, plots.module: plots.change, **comms.changes()}, comms)
     sys.meta_path.insert(0, hook)  # type: ignore[arg-type]
     return hook

@@ -21,6 +21,17 @@ class DisplayHandle:
     def update(self, obj, **kwargs): update_display(obj, display_id=self.display_id, **kwargs)
 '''
 
+# As much of plotly as is changed, on a machine with a browser; the real one is in test/dialects.
+RENDERERS = '''
+import os
+from types import SimpleNamespace
+renderers = SimpleNamespace(default=os.environ.get("PLOTLY_RENDERER") or "browser")
+def show(fig, renderer=None, validate=True, **kwargs): print(renderer or renderers.default, validate, kwargs)
+class Figure:
+    def _repr_mimebundle_(self, include=None, exclude=None, validate=True, **kwargs): return {"a/plot": f"{validate} {kwargs}"}
+    def __repr__(self): return "Figure"
+'''
+
 
 class ImportedTest(unittest.TestCase):
     def setUp(self):
@@ -31,6 +42,9 @@ class ImportedTest(unittest.TestCase):
             "IPython/display.py": "from IPython.core.display_functions import *",
             "IPython/core/__init__.py": "",
             "IPython/core/display_functions.py": FUNCTIONS,
+            "plotly/__init__.py": "",
+            "plotly/io/__init__.py": "from plotly.io._renderers import *",
+            "plotly/io/_renderers.py": RENDERERS,
         }.items():
             path = os.path.join(folder.name, name)
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -100,6 +114,19 @@ class ImportedTest(unittest.TestCase):
             self.assertEqual(("w? ", True), (asked["prompt"], asked["password"]))
             self.session.request({"type": "input", "request": asked["request"], "value": "hush"}, self.session.control)
             self.assertEqual(["'hush'"], [f["data"]["text/plain"] for f in self.session.cell() if f["type"] == "result"])
+
+    def test_figures_of_plotly_are_shown(self):
+        self.session.execute("from plotly import io\nfigure = io.Figure()")
+        whole = {"type": "display", "data": {"a/plot": "True {}", "text/plain": "Figure"}}
+        self.assertEqual([whole], self.shown("io.show(figure)"))
+        self.assertEqual([{"type": "display", "data": {"a/plot": "False {'width': 9}"}}], self.shown("io.show(figure, validate=False, width=9)"))
+        self.assertEqual([{"type": "stdout", "text": "png True {}\n"}], self.shown("io.show(figure, 'png')"))
+        self.assertEqual([{"type": "stdout", "text": "plotly_mimetype True {}\n"}], self.shown("io.show({})"))
+        self.assertEqual([{"type": "stdout", "text": "svg True {}\n"}], self.shown("io.renderers.default = 'svg'\nio.show(figure)"))
+
+    def test_the_renderer_of_plotly_that_is_chosen_stays(self):
+        self.session.execute("import os\nos.environ['PLOTLY_RENDERER'] = 'browser'\nfrom plotly import io")
+        self.assertEqual([{"type": "stdout", "text": "browser True {}\n"}], self.shown("io.show(io.Figure())"))
 
     def test_it_is_not_there(self):
         frames = self.session.execute("sys.path.pop(0)\nsys.path_importer_cache.clear()\nimport no_such_module_at_all")

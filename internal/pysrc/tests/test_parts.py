@@ -174,8 +174,12 @@ class DisplayTest(unittest.TestCase):
         deep = []
         for _ in range(200):
             deep = [deep]
-        for value, good in (({"a": [1, 2.5, None, True, "x"]}, True), ({1: 2}, False), ([float("inf")], False), ([set()], False), (deep, False), ([1] * 200_000, False), ({"a": (1,)}, False), ([], True)):
+        for value, good in (({"a": [1, 2.5, None, True, "x"]}, True), ({1: 2}, False), ([float("inf")], False), ([set()], False), (deep, False), ([1] * 200_000, False), (["x" * (4 << 20)], False), ({"x" * (4 << 20): 1}, False), ({"a": (1,)}, False), ([], True)):
             self.assertEqual(good, display.as_json(value) is value)
+
+    def test_a_tree_that_is_said_to_be_json_may_be_larger(self):
+        for part, good in (({"y": list(range(200_000))}, True), ({"y": tuple(range(200_000))}, True), ({"y": "x" * (6 << 20)}, True), ([1] * 300_000, False), (["x" * (9 << 20)], False)):
+            self.assertEqual(good, not isinstance(display.encodable("application/x+json", part), str))
 
     def test_parts_that_are_too_long_are_left_out(self):
         class Long:
@@ -190,6 +194,26 @@ class DisplayTest(unittest.TestCase):
         self.assertEqual(["text/plain"], list(data))
         self.assertRegex(data["text/plain"], r"Long\(\)\n\[left out because it is too long: text/html")
 
+    def test_bundles_are_asked_for_as_ipython_asks(self):
+        class Rich:
+            def _repr_mimebundle_(self, include, exclude, **more):
+                return {"text/html": f"{include} {exclude} {more}"}
+
+        class Plain:
+            def _repr_mimebundle_(self):
+                return {"text/html": "plain"}, {"text/html": {"a": 1}}
+
+        class Broken:
+            def _repr_mimebundle_(self, include=None, exclude=None):
+                raise TypeError("in the object")
+
+            def __repr__(self):
+                return "Broken()"
+
+        self.assertEqual("None None {}", display.bundle(Rich())[0]["text/html"])
+        data, metadata = display.bundle(Plain())
+        self.assertEqual(("plain", {"text/html": {"a": 1}}), (data["text/html"], metadata))
+        self.assertEqual(({"text/plain": "Broken()"}, {}), display.bundle(Broken()))
 
     def test_long_text_is_printed(self):
         long = "x" * (wire.MAX_FRAME // 4 + 1)
