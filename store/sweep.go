@@ -53,7 +53,8 @@ func (f *Folder) isOpen(place string) (bool, error) {
 	if err != nil || !locked {
 		return !locked, err
 	}
-	return false, errors.Join(os.Remove(path), lock.Unlock())
+	_ = os.Remove(path) // where it is open it cannot be removed, and it is as good as not there
+	return false, lock.Unlock()
 }
 
 // sweepBlobs drops the notes of records that are not there, and the buffers without any.
