@@ -146,6 +146,13 @@ type Options struct {
 	// Store is where sessions are kept. nil: ~/.<brand>/hibernated, where they are for 30
 	// days and may take 16 GiB. They are sealed and not encrypted.
 	Store store.Store
+	// MaxSavedCheckpoints is how many checkpoints there may be on disk, see
+	// [Session.SaveCheckpoint]: one more is refused, and none is dropped for it. 0: 1000;
+	// negative: any number.
+	MaxSavedCheckpoints int
+	// SavedCheckpointAge is how long one is kept after it was saved. 0: 90 days; negative:
+	// until it is dropped.
+	SavedCheckpointAge time.Duration
 
 	// NoHelpers leaves the helpers out of sessions: read, find, run and the others
 	// that [Host.Helpers] lists. false: every session has them.

@@ -39,8 +39,8 @@ type RestoreOptions struct {
 // SaveCheckpoint keeps what the session has in memory on disk, under a name, and the session
 // goes on. [Session.RestoreCheckpoint] restores it into this session or another one, any
 // number of times, in this host or a later one with the same store, until
-// [Host.DropCheckpoint]. Neither a reset nor the session's end drops it; the end of its
-// workspace does, and its last owner's ([Host.ReleaseOwner]). The report says what of it is kept, lost
+// [Host.DropCheckpoint] or [Options.SavedCheckpointAge]. Neither a reset nor the session's end
+// drops it; the end of its workspace does, and its last owner's ([Host.ReleaseOwner]). The report says what of it is kept, lost
 // and changed: it was read by a second interpreter. Calls that come meanwhile wait.
 //
 // A session that hibernates needs no kernel for it. Whoever's calls the session has served may
@@ -50,7 +50,7 @@ type RestoreOptions struct {
 // digit. The error is a *RequestError for another one, and a *[messages.HibernateRefused] when
 // the host's options do not allow it, when something would be lost and may not be, when
 // something runs or waits in the session, when nothing has run in it, and when there is a
-// checkpoint of that name.
+// checkpoint of that name, or as many as [Options.MaxSavedCheckpoints] allows.
 func (s *Session) SaveCheckpoint(ctx context.Context, name string, o SaveOptions) (hibernate.Report, error) {
 	if s.err != nil {
 		return hibernate.Report{}, s.err

@@ -73,7 +73,10 @@ func (h *Host) openHibernation(ctx context.Context) error {
 		h.o.Store = s
 	}
 	var err error
-	h.asleep, err = hibernate.New(hibernate.Options{Store: h.o.Store, Policy: h.o.Hibernate, Scratch: filepath.Join(dir, "scratch"), Logger: h.o.Logger})
+	h.asleep, err = hibernate.New(hibernate.Options{
+		Store: h.o.Store, Policy: h.o.Hibernate, Scratch: filepath.Join(dir, "scratch"), Logger: h.o.Logger,
+		MaxSaved: h.o.MaxSavedCheckpoints, SavedAge: h.o.SavedCheckpointAge,
+	})
 	return err
 }
 

@@ -22,6 +22,8 @@ type SavedCheckpoint struct {
 	Owners []string  `json:"owners,omitempty"`
 	Open   bool      `json:"open,omitempty"`
 	Made   time.Time `json:"made"`
+	// Expires is until when it is kept; zero: until it is dropped.
+	Expires time.Time `json:"expires,omitzero"`
 	// Bytes is how much it is, Python the version of the interpreter that it is of.
 	Bytes  int64  `json:"bytes"`
 	Python string `json:"python"`
@@ -51,9 +53,9 @@ type RestoreCheckpoint struct {
 }
 
 // SaveCheckpoint keeps what the session has in memory on disk under a name, and the session
-// goes on. It stays until DropSavedCheckpoint, also when the server has ended and another one runs. An
+// goes on. It stays until DropSavedCheckpoint, or until it has expired, also when the server has ended and another one runs. An
 // error with code hibernate_refused says why it was not made; its hint is exists when there
-// is one of that name.
+// is one of that name, and full when there are as many as the server keeps.
 func (c *Client) SaveCheckpoint(ctx context.Context, key messages.SessionKey, o SaveCheckpoint) (Hibernated, error) {
 	path, query, err := session(key, "/save")
 	if err != nil {

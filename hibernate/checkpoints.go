@@ -23,8 +23,9 @@ type Saved struct {
 	// without an owner.
 	Owners []string `json:"owners,omitempty"`
 	Open   bool     `json:"open,omitempty"`
-	// Made is when it was written.
-	Made time.Time `json:"made"`
+	// Made is when it was written, Expires until when it is kept; zero: until it is dropped.
+	Made    time.Time `json:"made"`
+	Expires time.Time `json:"expires,omitzero"`
 	// Bytes is how much it is.
 	Bytes  int64  `json:"bytes"`
 	Python string `json:"python"`
@@ -40,10 +41,12 @@ func (k *Keeper) Save(ctx context.Context, s kernel.Sleeper, m messages.SaveChec
 		return messages.Hibernated{}, failed(err)
 	}
 	defer done()
-	var kept messages.Hibernated
-	if err = k.free(ctx, m); err == nil {
-		kept, err = k.keep(ctx, s, k.policy(m), store.Header{Name: id, Made: began, Expires: never})
+	admitted, err := k.admit(ctx, m)
+	if err != nil {
+		return messages.Hibernated{}, failed(err)
 	}
+	defer admitted()
+	kept, err := k.keep(ctx, s, k.policy(m), store.Header{Name: id, Made: began, Expires: k.until(began)})
 	if err != nil {
 		return messages.Hibernated{}, failed(err)
 	}
@@ -59,9 +62,11 @@ func (k *Keeper) SaveAsleep(ctx context.Context, m messages.SaveCheckpoint) (mes
 		return messages.Hibernated{}, failed(err)
 	}
 	defer done()
-	if err := k.free(ctx, m); err != nil {
+	admitted, err := k.admit(ctx, m)
+	if err != nil {
 		return messages.Hibernated{}, failed(err)
 	}
+	defer admitted()
 	kept, err := k.copyAsleep(ctx, m)
 	if errors.Is(err, store.ErrNone) {
 		return kept, &messages.HibernateRefused{Reason: messages.HibernateNoKernel, Problem: "it has no kernel, and is not on disk; run a cell first"}
@@ -94,7 +99,7 @@ func (k *Keeper) copyAsleep(ctx context.Context, m messages.SaveCheckpoint) (kep
 	if err := k.policy(m).allow(kept.Lost); err != nil {
 		return kept, err
 	}
-	h.Name, h.Expires, kept.Bytes = m.Checkpoint.ID(), never, h.Size()
+	h.Name, h.Expires, kept.Bytes = m.Checkpoint.ID(), k.until(time.Now()), h.Size()
 	return kept, k.o.Store.Put(ctx, h, f)
 }
 
@@ -107,18 +112,18 @@ func (k *Keeper) policy(m messages.SaveCheckpoint) Policy {
 }
 
 // free refuses to make a checkpoint in place of one that is there, unless that is meant and
-// is its owner's to say.
-func (k *Keeper) free(ctx context.Context, m messages.SaveCheckpoint) error {
+// is its owner's to say. It reports whether there is one.
+func (k *Keeper) free(ctx context.Context, m messages.SaveCheckpoint) (bool, error) {
 	there, err := k.has(ctx, m.Checkpoint.ID(), m.Owner)
 	switch refused, is := errors.AsType[*store.RefusedError](err); {
 	case is:
-		return &messages.HibernateRefused{Reason: messages.HibernateOwner, Problem: "there is one of that name, and " + refused.Problem + "; choose another name"}
+		return true, &messages.HibernateRefused{Reason: messages.HibernateOwner, Problem: "there is one of that name, and " + refused.Problem + "; choose another name"}
 	case err != nil:
-		return err
+		return false, err
 	case there && !m.Replace:
-		return &messages.HibernateRefused{Reason: messages.HibernateExists, Problem: "there is one of that name; drop it, choose another name, or replace it"}
+		return true, &messages.HibernateRefused{Reason: messages.HibernateExists, Problem: "there is one of that name; drop it, choose another name, or replace it"}
 	}
-	return nil
+	return there, nil
 }
 
 // has reports whether there is a record of a name, also one that cannot be read. The error is
@@ -154,7 +159,7 @@ func (k *Keeper) Checkpoints(ctx context.Context) ([]Saved, error) {
 		var c content
 		if ok && of && json.Unmarshal(h.Manifest, &c) == nil {
 			memory, _ := c.memory()
-			list = append(list, Saved{Key: key, Session: session, Owners: named(h.Owners), Open: len(h.Owners) == 0 || slices.Contains(h.Owners, ""), Made: h.Made, Bytes: h.Size(), Python: h.Python, Memory: memory})
+			list = append(list, Saved{Key: key, Session: session, Owners: named(h.Owners), Open: len(h.Owners) == 0 || slices.Contains(h.Owners, ""), Made: h.Made, Expires: told(h.Expires), Bytes: h.Size(), Python: h.Python, Memory: memory})
 		}
 	}
 	return list, nil
@@ -244,7 +249,7 @@ func (k *Keeper) Prepare(ctx context.Context, key messages.CheckpointKey, owner 
 	}()
 	claim := store.Claim{Owner: owner, Platform: platform()}
 	if r.header, err = k.copyTo(ctx, key.ID(), claim, r.file); err != nil {
-		return nil, NotRestored(key.Name, err)
+		return nil, k.notThere(key.Name, err)
 	}
 	err = k.another(ctx, s, func(other kernel.Interpreter, _ kernel.Freezer) error {
 		claim.Python = other.Info().Python
@@ -369,6 +374,11 @@ func NotRestored(name string, err error) error {
 		case store.ReasonPlatform:
 			n.Reason = messages.RestorePlatform
 		}
+		return n
+	}
+	if expired, ok := errors.AsType[*store.ExpiredError](err); ok {
+		n.Reason = messages.RestoreUnknown
+		n.Problem = expired.Error() + "; save it again, or have checkpoints kept for longer (SavedCheckpointAge, serve --keep-checkpoints-for)"
 		return n
 	}
 	switch refused, is := errors.AsType[*messages.HibernateRefused](err); {

@@ -36,7 +36,9 @@
 //
 // A checkpoint is a record with a name of its own ([Keeper.Save]), which no session's life
 // touches: it is there until it is dropped, until the last of its owners leaves or its
-// workspace ends. Any session of that workspace may begin with it, any number of times:
+// workspace ends, or until it was kept for Options.SavedAge. There are Options.MaxSaved of them
+// at most, and none is dropped for another one: what would be too many is refused. One that is
+// being restored when it expires is restored all the same. Any session of that workspace may begin with it, any number of times:
 //
 //	ready ──Begin──▶ beginning ──Wake──▶ restored
 //	  │                  │  ▲

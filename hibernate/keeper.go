@@ -43,6 +43,12 @@ type Options struct {
 	// Scratch is a folder for what is being written and read, a file for each session
 	// that is; it is made when it is not there. Required.
 	Scratch string
+	// MaxSaved is how many checkpoints there may be in the store: one more is refused. Hosts
+	// that share a store each count all of them. 0: 1000; negative: any number.
+	MaxSaved int
+	// SavedAge is how long a checkpoint is kept after it was saved. 0: 90 days; negative: until
+	// it is dropped.
+	SavedAge time.Duration
 	// Logger hears of what could not be dropped. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -58,6 +64,10 @@ type Keeper struct {
 	// those with which the next kernels of sessions do; guarded by mu.
 	ready     map[string]*Ready
 	beginning map[string]*Ready
+	// saving are the checkpoints that are being made and are not in the store yet, by their
+	// ids; guarded by mu. They are counted by one at a time, who has a token in counting.
+	saving   map[string]bool
+	counting chan struct{}
 
 	forgetting sync.WaitGroup
 	life       context.Context //nolint:containedctx // that of the goroutines, from New to Close
@@ -80,13 +90,19 @@ func New(o Options) (*Keeper, error) {
 	if o.Store == nil || o.Policy != Lossless && o.Policy != Lossy {
 		return nil, errors.New("keep sessions on disk: it takes a store, and the policy lossless or lossy")
 	}
+	if o.MaxSaved == 0 {
+		o.MaxSaved = UsualSaved
+	}
+	if o.SavedAge == 0 {
+		o.SavedAge = UsualSavedAge
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if err := os.MkdirAll(o.Scratch, 0o700); err != nil {
 		return nil, fmt.Errorf("keep sessions on disk: %w", err)
 	}
-	k := &Keeper{o: o, sessions: map[string]*session{}, ready: map[string]*Ready{}, beginning: map[string]*Ready{}}
+	k := &Keeper{o: o, sessions: map[string]*session{}, ready: map[string]*Ready{}, beginning: map[string]*Ready{}, saving: map[string]bool{}, counting: make(chan struct{}, 1)}
 	k.life, k.end = context.WithCancel(context.Background())
 	return k, nil
 }

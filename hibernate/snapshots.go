@@ -40,9 +40,6 @@ func (s *Snapshots) Save(ctx context.Context, key messages.SessionKey, name stri
 	return nil
 }
 
-// never is until when a snapshot is kept.
-var never = time.Date(9999, time.December, 31, 0, 0, 0, 0, time.UTC)
-
 // Place copies what was saved under a name to a session that has no kernel, whose next call
 // restores it. What was in the folder from, is in the folder to now: the working directory,
 // the path of imports and files that are open are taken from there, and so are variables of the

@@ -81,6 +81,8 @@ const (
 	HibernateFailed HibernateReason = "failed"
 	// HibernateExists: there is a checkpoint of that name already.
 	HibernateExists HibernateReason = "exists"
+	// HibernateFull: there are as many checkpoints as the host keeps.
+	HibernateFull HibernateReason = "full"
 	// HibernateOwner: the checkpoint of that name belongs to someone else.
 	HibernateOwner HibernateReason = "owner"
 )

@@ -20,7 +20,8 @@
 //   - Files are 0600 and folders 0700. They are not encrypted: whoever reads the user's
 //     files reads what the user's sessions knew.
 //
-// A record that has expired is as one that was deleted. Where the quota is used up, no
+// A record that has expired is as one that was deleted, for who has not opened it before: one
+// that is open is whole until it is closed, however long that takes. Where the quota is used up, no
 // record is written and none is dropped for it.
 //
 // # Life of a record

@@ -53,6 +53,8 @@ type Folder struct {
 	// both belong to whoever changes the folder.
 	used    int64
 	counted time.Time
+	// swept is when what has expired was dropped; it belongs to whoever changes the folder.
+	swept time.Time
 	// known are the headers of records that were read for lists.
 	known known
 	// careless leaves out the waits for the disk, in tests that end no program.

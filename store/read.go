@@ -31,7 +31,7 @@ func (f *Folder) Get(ctx context.Context, name string, c Claim) (Record, error) 
 		err = b.Header.Admit(name, c)
 	}
 	if err == nil && b.Header.Expired(time.Now()) {
-		err = ErrNone
+		err = &ExpiredError{b.Header.Expires}
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		err = ErrNone
@@ -40,7 +40,7 @@ func (f *Folder) Get(ctx context.Context, name string, c Claim) (Record, error) 
 		return nil, err
 	}
 	path := filepath.Join(f.o.Dir, openDir, at)
-	lock := flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR|file.NonBlock))
+	lock := openLock(path)
 	locked, err := lock.TryLock()
 	if err != nil {
 		return nil, fmt.Errorf("open what is kept of %s: %w", name, err)
@@ -49,6 +49,11 @@ func (f *Folder) Get(ctx context.Context, name string, c Claim) (Record, error) 
 		return nil, ErrBusy
 	}
 	return &opened{f: f, body: b, lock: lock, path: path}, nil
+}
+
+// openLock is what is held of a record that is open, at a path below open.
+func openLock(path string) *flock.Flock {
+	return flock.New(path, flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDWR|file.NonBlock))
 }
 
 // opened is a record that is open.

@@ -20,7 +20,7 @@ type Store interface {
 	Put(ctx context.Context, h Header, image io.ReaderAt) error
 	// Get opens the record of a name for who says c of themselves. The error matches
 	// [ErrNone] when there is no record, [ErrBusy] while someone has it open, and is a
-	// [*RefusedError] when it may not be had: it stays then.
+	// [*RefusedError] when it may not be had: it stays then. It may be an [*ExpiredError].
 	Get(ctx context.Context, name string, c Claim) (Record, error)
 	// List returns the headers of all records, by name. Those that cannot be read are
 	// left out.
@@ -90,6 +90,21 @@ var (
 	// ErrQuota: the store is full.
 	ErrQuota = errors.New("the store has no room")
 )
+
+// ExpiredError says that a record is not had any more, since it was kept for as long as it
+// was meant to be. It matches [ErrNone]: once its bytes are dropped, that is all that is known.
+type ExpiredError struct {
+	// At is until when it was kept.
+	At time.Time
+}
+
+// Error says when.
+func (e *ExpiredError) Error() string {
+	return "it was kept until " + e.At.UTC().Format(time.RFC3339) + ", and has expired"
+}
+
+// Unwrap returns [ErrNone].
+func (e *ExpiredError) Unwrap() error { return ErrNone }
 
 // Reason says why a record may not be had.
 type Reason string

@@ -13,6 +13,7 @@ import (
 // sweep drops what has expired or was replaced, and what killed programs have left. The folder is the
 // caller's alone.
 func (f *Folder) sweep(now time.Time) error {
+	f.swept = now
 	places, err := f.places()
 	if err != nil {
 		return err
@@ -30,12 +31,30 @@ func (f *Folder) sweep(now time.Time) error {
 			if one == e && !h.Expired(now) {
 				continue
 			}
+			if open, err := f.isOpen(place); one == e && (open || err != nil) {
+				continue // who restores it has begun in time; the next sweep drops it
+			}
 			if err := f.drop(one); err != nil {
 				return err
 			}
 		}
 	}
 	return f.sweepBlobs()
+}
+
+// isOpen reports whether someone has the record of a place open, in any program.
+func (f *Folder) isOpen(place string) (bool, error) {
+	path := filepath.Join(f.o.Dir, openDir, place)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	lock := openLock(path) // of a program that was killed, perhaps
+	locked, err := lock.TryLock()
+	if err != nil || !locked {
+		return !locked, err
+	}
+	_ = os.Remove(path) // where it is open it cannot be removed, and it is as good as not there
+	return false, lock.Unlock()
 }
 
 // sweepBlobs drops the notes of records that are not there, and the buffers without any.

@@ -153,8 +153,14 @@ func (f *Folder) commit(ctx context.Context, b Body, record []byte, scratch stri
 			return err
 		}
 	}
+	if now := time.Now(); now.Sub(f.swept) > sweepEvery {
+		_ = f.sweep(now) // the record is there; what fails is tried again by the next one
+	}
 	return nil
 }
+
+// sweepEvery is how often a folder that is written to is swept.
+const sweepEvery = time.Hour
 
 // fits refuses a record that there is no room for.
 func (f *Folder) fits(b Body, record []byte) error {

@@ -53,7 +53,7 @@ func (s *Store) find(ctx context.Context, name string, claim store.Claim) (uint6
 		err = b.Header.Admit(name, claim)
 	}
 	if err == nil && b.Header.Expired(time.Now()) {
-		err = store.ErrNone
+		err = &store.ExpiredError{At: b.Header.Expires}
 	}
 	return n, b, err
 }

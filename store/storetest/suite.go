@@ -50,6 +50,7 @@ func Run(t *testing.T, make func(t require.TestingT, dir string) Place) {
 		"another name":         anotherName,
 		"an older record":      olderRecord,
 		"quota and expiry":     quotaAndExpiry,
+		"expiry while open":    expiryWhileOpen,
 		"a put that fails":     failedPut,
 		"an image that moves":  movingImage,
 		"many at once":         manyAtOnce,

@@ -230,6 +230,35 @@ func quotaAndExpiry(t *testing.T, p Place) {
 	require.Equal(t, []string{"a", "c", "e"}, names(t, s))
 }
 
+// expiryWhileOpen: a record that expires while someone restores it is whole to the end of that,
+// whoever sweeps meanwhile, and is gone afterwards.
+func expiryWhileOpen(t *testing.T, p Place) {
+	s, other := p.Open(t, Options{}), p.Open(t, Options{})
+	var data []byte
+	var r store.Record
+	for life := time.Second; r == nil; life *= 2 { // a machine that is busy may take longer
+		h := header("a", 5, 1<<20)
+		h.Expires = time.Now().Add(life)
+		data = image('x', 5, 1<<20)
+		require.NoError(t, s.Put(t.Context(), h, bytes.NewReader(data)))
+		var err error
+		if r, err = s.Get(t.Context(), "a", claim); err != nil {
+			require.ErrorIs(t, err, store.ErrNone)
+		}
+	}
+	require.Eventually(t, func() bool { return len(names(t, other)) == 0 }, time.Hour, time.Millisecond)
+	p.Open(t, Options{}) // as a later host does, which sweeps
+	_, err := other.Get(t.Context(), "a", claim)
+	require.ErrorIs(t, err, store.ErrNone, "no one begins with it")
+	var out bytes.Buffer
+	require.NoError(t, r.Image(t.Context(), &out))
+	require.True(t, bytes.Equal(data, out.Bytes()))
+	require.NoError(t, r.Close())
+	p.Open(t, Options{})
+	require.Empty(t, p.Records(t))
+	holds(t, other, "a", put(t, s, "a", 'y', 3))
+}
+
 // lists: each host lists what the other has done.
 func lists(t *testing.T, p Place) {
 	s, other := p.Open(t, Options{}), p.Open(t, Options{})

@@ -23,13 +23,13 @@ PATIENCE = 60
 class Server:
     """A server with a home of its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
         self.home = tempfile.mkdtemp(prefix="coppice-client-")
         env = {k: v for k, v in os.environ.items() if k != "COPPICE_TOKEN"}
         env["COPPICE_HOME"] = self.home
         self._log = pathlib.Path(self.home, "serve.log").open("wb")
         self._process = subprocess.Popen(
-            [COPPICE, "serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--max-sessions", "64", "--python", PYTHON],
+            [COPPICE, "serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--max-sessions", "64", "--python", PYTHON, *flags],
             env=env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log, text=True,
         )
         line = self._process.stdout.readline()

@@ -1,8 +1,8 @@
 import { CoppiceError, ServerError } from "./errors.js";
 import { Session, type SessionOptions } from "./session.js";
 import type { Content } from "./files.js";
-import type { Checkpoint, Health, SessionInfo, WorkspaceInfo } from "./types.js";
-import { type Numbered, Parser, Pause, problem } from "./wire.js";
+import type { Checkpoint, Health, SavedCheckpoint, SessionInfo, WorkspaceInfo } from "./types.js";
+import { defined, type Numbered, Parser, Pause, problem } from "./wire.js";
 import { Workspace, workspaceBody, type WorkspaceOptions } from "./workspace.js";
 
 /** Where a server is, and how it is asked. */
@@ -89,6 +89,18 @@ export class Client {
     const id = typeof checkpoint === "string" ? checkpoint : checkpoint.id;
     if (!id) throw new RangeError("a checkpoint has an id");
     await this.ask("DELETE", `api/checkpoints/${encodeURIComponent(id)}`, { once: true });
+  }
+
+  /** What sessions have saved on the server's disk, by workspace and name. */
+  async savedCheckpoints(): Promise<SavedCheckpoint[]> {
+    return ((await this.ask("GET", "api/saved-checkpoints")) as { checkpoints: SavedCheckpoint[] }).checkpoints;
+  }
+
+  /** Drops one from the server's disk. Without an owner, it may be anybody's. */
+  async dropSavedCheckpoint(checkpoint: SavedCheckpoint | string, options: { workspace?: string; owner?: string } = {}): Promise<void> {
+    const { name, workspace } = typeof checkpoint === "string" ? { name: checkpoint, workspace: options.workspace } : checkpoint;
+    if (!name) throw new RangeError("a checkpoint on disk has a name");
+    await this.ask("DELETE", `api/saved-checkpoints/${encodeURIComponent(name)}`, { once: true, query: defined({ workspace, owner: options.owner }) });
   }
 
   /** The sessions that have an interpreter. */

@@ -1,6 +1,6 @@
 import type { Client } from "./client.js";
 import { CoppiceError, ServerError } from "./errors.js";
-import type { Checkpoint, Code, Event, InputRequest, InputStatus, Result } from "./types.js";
+import type { Checkpoint, Code, Event, InputRequest, InputStatus, Memory, Result, SavedCheckpoint, SaveOptions } from "./types.js";
 import { cellsOf, defined, Epochs, executionPath, Following, seconds, sessionPath } from "./wire.js";
 
 /** What a session is besides its name. */
@@ -129,6 +129,28 @@ export class Session {
   /** Goes back to the state of a checkpoint, which stays. It may be another session's with the same working directory. */
   async rewind(checkpoint: Checkpoint | string): Promise<void> {
     await this.#ask("POST", "/rewind", { checkpoint: typeof checkpoint === "string" ? checkpoint : checkpoint.id });
+  }
+
+  /**
+   * Keeps the variables on the server's disk under a name; the session goes on. What would
+   * lose something is refused unless lossy, and a name that is there unless replace: a
+   * ServerError with the code hibernate_refused, whose hint says why. It needs coppice serve
+   * --hibernate.
+   */
+  async save(name: string, options: SaveOptions = {}): Promise<Memory> {
+    if (!name) throw new RangeError("a checkpoint on disk has a name");
+    return (await this.#ask("POST", "/save", { name, owner: this.#owner, ...options })) as Memory;
+  }
+
+  /**
+   * Goes on from what save has kept, of this session or another one, in this server or an
+   * earlier one; it stays. What the session had is gone; it need not have been there. A
+   * ServerError with the code restore_refused says why it was not done, and nothing has changed then.
+   */
+  async restore(checkpoint: SavedCheckpoint | string): Promise<Memory> {
+    const name = typeof checkpoint === "string" ? checkpoint : checkpoint.name;
+    if (!name) throw new RangeError("a checkpoint on disk has a name");
+    return (await this.#ask("POST", "/restore", { name, owner: this.#owner })) as Memory;
   }
 
   /** Stops what runs. The variables stay. */

@@ -119,6 +119,41 @@ export interface Checkpoint {
   memory?: number;
 }
 
+/** What becomes of each variable of a session: it is in one of the three. */
+export interface Memory {
+  kept: string[];
+  lost?: { name: string; type: string; reason: string }[];
+  changed?: { name: string; type: string; change: string }[];
+  /** What turned out otherwise when it was read, a sentence each. */
+  notes?: string[];
+}
+
+/** A state of a session that is kept on the server's disk under a name, also when the server ends. */
+export interface SavedCheckpoint extends Memory {
+  name: string;
+  /** The session whose state it is. It is for sessions of that workspace, or of none. */
+  session: string;
+  cwd: string;
+  workspace?: string;
+  /** Who may have it; open: everyone may. */
+  owners?: string[];
+  open?: boolean;
+  made: string;
+  /** Until when it is kept. Left out: until it is dropped. */
+  expires?: string;
+  bytes: number;
+  /** The version of Python that it is of, and alone can be restored by. */
+  python: string;
+}
+
+/** How a session is saved. Default of each: no. */
+export interface SaveOptions {
+  /** Keep what can be kept, though something is lost. */
+  lossy?: boolean;
+  /** Replace the one of that name. */
+  replace?: boolean;
+}
+
 /** Bound each session of a workspace. Default of each: the server's. */
 export interface WorkspaceLimits {
   memory_bytes?: number;

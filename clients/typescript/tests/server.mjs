@@ -11,11 +11,11 @@ import readline from "node:readline";
 export const patience = 60_000;
 
 /** Starts a server with a home of its own. */
-export async function serve() {
+export async function serve(...flags) {
   const home = await mkdtemp(join(tmpdir(), "coppice-client-"));
   const { COPPICE_TOKEN: _, ...env } = process.env;
   const python = env.PYTHON ?? "python3";
-  const child = spawn(env.COPPICE ?? "coppice", ["serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--max-sessions", "64", "--python", python], {
+  const child = spawn(env.COPPICE ?? "coppice", ["serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--max-sessions", "64", "--python", python, ...flags], {
     cwd: home, env: { ...env, COPPICE_HOME: home }, stdio: ["ignore", "pipe", "pipe"],
   });
   let said = "";

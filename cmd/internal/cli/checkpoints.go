@@ -36,10 +36,11 @@ func (a *app) sessionsCheckpointCommand(f *sessionsFlags) *cobra.Command {
 	})
 	cmd.Long = `Keep the state of a session, with all that it has in memory. Without a name it is a copy
 of the interpreter, which ends with the server: its id is printed, and "coppice sessions
-rewind" goes back to it. With --name it is kept on the server's disk until it is dropped,
-where the server keeps sessions there (serve --hibernate), and what of it is kept, changed
-and lost is printed; "coppice sessions restore" restores it into this session or another one,
-also after the server has ended and another one runs. The session goes on.`
+rewind" goes back to it. With --name it is kept on the server's disk, where the server keeps
+sessions there (serve --hibernate), until it is dropped or was there for as long as serve
+--keep-checkpoints-for says. What of it is kept, changed and lost is printed; "coppice
+sessions restore" restores it into this session or another one, also after the server has
+ended and another one runs. The session goes on.`
 	cmd.Flags().StringVar(&o.Name, "name", "", "keep it on disk, under this name (letters, digits, dots, dashes, underscores)")
 	cmd.Flags().BoolVar(&o.Lossy, "lossy", false, "with --name: keep what can be kept, though something is lost")
 	cmd.Flags().BoolVar(&o.Replace, "replace", false, "with --name: replace the one of that name")
@@ -164,7 +165,7 @@ func checkpointRows(list []client.Checkpoint, saved []client.SavedCheckpoint) []
 		rows, places = append(rows, []string{k.ID, k.Session, ago(k.Made), render.Bytes(k.Memory), k.Cwd}), append(places, k.Workspace)
 	}
 	for _, k := range saved {
-		rows, places = append(rows, []string{k.Name, k.Session, ago(k.Made), render.Bytes(k.Bytes) + " on disk", k.Cwd}), append(places, k.Workspace)
+		rows, places = append(rows, []string{k.Name, k.Session, ago(k.Made), render.Bytes(k.Bytes) + " on disk" + until(k.Expires), k.Cwd}), append(places, k.Workspace)
 	}
 	if slices.ContainsFunc(places[1:], func(name string) bool { return name != "" }) {
 		for i := range rows {
@@ -172,6 +173,14 @@ func checkpointRows(list []client.Checkpoint, saved []client.SavedCheckpoint) []
 		}
 	}
 	return rows
+}
+
+// until says when what is kept on disk expires; "": never.
+func until(expires time.Time) string {
+	if expires.IsZero() {
+		return ""
+	}
+	return " until " + expires.Local().Format(time.DateOnly)
 }
 
 // dropCheckpoint drops the checkpoint in memory of an id, or else the one on disk of a name.

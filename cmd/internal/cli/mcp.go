@@ -42,6 +42,8 @@ type mcpFlags struct {
 	sessions  int
 	idle      time.Duration
 	shared    bool
+	hibernate hibernation
+	saved     savedBounds
 }
 
 func (a *app) mcpCommand() *cobra.Command {
@@ -65,6 +67,12 @@ With --shared-sessions a session that a call names is shared by all clients.
 Over HTTP each request needs the header "Authorization: Bearer TOKEN". The token
 is in the token file, which is made when it is not there.
 
+With --hibernate lossless or lossy, sessions are kept on disk until their next call, and a
+model can save one under a name (sessions_save) and have it or another one go on from there
+(sessions_restore). On standard input that outlives the server. Over HTTP such a checkpoint
+is for the connection, or for who has the name of the session that it was saved of, and ends
+with them.
+
 With --isolation landlock or a stronger one the tool bash is left out, unless
 --tools both or bash-only asks for it: its commands have the rights of this
 process, and so have the tools that read and edit notebooks (--notebooks=false).
@@ -86,6 +94,8 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 5m; negative: never)")
 	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
+	flags.StringVar((*string)(&f.hibernate), "hibernate", "", "keep sessions on disk until their next call that end because they are idle, because room is needed or with the server, and serve the tools sessions_save and sessions_restore, with the runner backend: never, lossless or lossy (default: never)")
+	f.saved.add(cmd)
 	f.AddBounded(cmd)
 	f.tools.Add(cmd)
 	return cmd
@@ -93,7 +103,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 
 // hostOptions are those of the server's host; bash: it has the tool bash.
 func (f mcpFlags) hostOptions(bash bool) coppice.Options {
-	return coppice.Options{Bash: bash, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Launcher: f.tools.Launcher()}
+	return coppice.Options{MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age, Bash: bash, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Launcher: f.tools.Launcher()}
 }
 
 func (a *app) mcp(ctx context.Context, f mcpFlags) error {
@@ -106,10 +116,17 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.shared && f.http == "" {
 		return console.Usagef("--shared-sessions needs --http: standard input has one client")
 	}
+	if err := f.saved.check(); err != nil {
+		return err
+	}
 	walled := f.Walled(a.Env)
 	asked := agent.Mode(cmp.Or(f.mode, home.ToolMode(a.Getenv("PI_PY"))))
 	bash := !walled || asked == agent.ModeBoth || asked == agent.ModeBash
-	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, f.hostOptions(bash))
+	ho := f.hostOptions(bash)
+	if err := f.hibernate.fill(nil, &f.HostFlags, &ho); err != nil { // the variable is for serve
+		return err
+	}
+	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, ho)
 	if err != nil {
 		return err
 	}

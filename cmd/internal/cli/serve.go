@@ -47,6 +47,7 @@ type serveFlags struct {
 	idle      time.Duration
 	timeout   console.CallTimeout
 	hibernate hibernation
+	saved     savedBounds
 	keep      keeping
 	replace   bool
 	warmMax   int
@@ -135,6 +136,7 @@ a second interrupt waits for nothing.`,
 	f.AddBounded(cmd)
 	f.timeout.Add(cmd)
 	f.hibernate.add(cmd)
+	f.saved.add(cmd)
 	f.listen.add(cmd)
 	if a.engines != nil {
 		f.fleet.add(cmd, a.engines.Program)
@@ -151,6 +153,7 @@ func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 		f.idle = time.Hour
 	}
 	return coppice.Options{
+		MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age,
 		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Workspaces: f.places,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
 		Sinks:    []sinks.Attachment{m.calls.Attachment(), v.Attachment()}, Metrics: m.calls.Hub(),
@@ -168,7 +171,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := f.listen.check(&f, a.Env); err != nil {
 		return err
 	}
-	if err := f.checkRetention(); err != nil {
+	if err := cmp.Or(f.checkRetention(), f.saved.check()); err != nil {
 		return err
 	}
 	path, err := client.RecordPath(client.FindOptions{Env: a.Env})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -55,5 +56,26 @@ func (h hibernation) fill(env []string, f *console.HostFlags, o *coppice.Options
 		f.Backend = "runner"
 	}
 	o.Hibernate = hibernate.Policy(value)
+	return nil
+}
+
+// savedBounds are the flags that bound the checkpoints on disk of a host.
+type savedBounds struct {
+	most int
+	age  time.Duration // 0: the host's default
+}
+
+// add adds the flags to a command.
+func (s *savedBounds) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&s.most, "max-saved-checkpoints", hibernate.UsualSaved, "with --hibernate: how many checkpoints with names there may be on disk; one more is refused (-1: any number)")
+	flags.Var((*console.Time)(&s.age), "keep-checkpoints-for", "with --hibernate: for how long a checkpoint with a name is kept after it was saved: seconds, or a time such as 720h (default: 2160h, 90 days; negative: until it is dropped)")
+}
+
+// check refuses what cannot be meant. The error is a UsageError.
+func (s savedBounds) check() error {
+	if s.most == 0 {
+		return console.Usagef("--max-saved-checkpoints must be at least 1, or -1 for any number")
+	}
 	return nil
 }

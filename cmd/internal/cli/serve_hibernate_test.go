@@ -2,11 +2,15 @@ package cli
 
 import (
 	"testing"
+	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
+	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/hibernate"
 )
 
@@ -35,5 +39,33 @@ func TestHibernateFlag(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, tc.want, o.Hibernate, name)
 		require.Equal(t, tc.wantBackend, f.Backend, name)
+	}
+}
+
+// TestSavedBounds are those of the server's host, and of each tenant's.
+func TestSavedBounds(t *testing.T) {
+	for name, tc := range map[string]struct {
+		flags   []string
+		most    int
+		age     time.Duration
+		problem string
+	}{
+		"nothing":     {most: hibernate.UsualSaved},
+		"both":        {flags: []string{"--max-saved-checkpoints", "7", "--keep-checkpoints-for", "720h"}, most: 7, age: 720 * time.Hour},
+		"no bounds":   {flags: []string{"--max-saved-checkpoints=-1", "--keep-checkpoints-for=-1s"}, most: -1, age: -time.Second},
+		"none at all": {flags: []string{"--max-saved-checkpoints", "0"}, problem: "--max-saved-checkpoints must be at least 1, or -1 for any number"},
+	} {
+		var f serveFlags
+		var cmd cobra.Command
+		f.saved.add(&cmd)
+		require.NoError(t, cmd.ParseFlags(tc.flags), name)
+		if tc.problem != "" {
+			require.EqualError(t, f.saved.check(), tc.problem, name)
+			continue
+		}
+		require.NoError(t, f.saved.check(), name)
+		o := f.hostOptions(newMetrics(version.Info{}), vitals.New())
+		require.Equal(t, tc.most, o.MaxSavedCheckpoints, name)
+		require.Equal(t, tc.age, o.SavedCheckpointAge, name)
 	}
 }

@@ -108,8 +108,9 @@ in its own environment shows the data of charts and tables beside their pictures
   agent/starts/             what makes starts quicker: what interpreters have said of
                             themselves, and code of ours as they have compiled it
   agent/python-gateway/     the shared gateways, their token, and kept sessions
-  hibernated/               sessions on disk, for 30 days and up to 16 GiB; sealed with
-  hibernate.key             this key, and not encrypted
+  hibernated/               sessions on disk, for 30 days, and checkpoints with names, for
+                            90 days; up to 16 GiB
+  hibernate.key             the key that seals them; they are not encrypted
   agent/trace/              with COPPICE_PYTHON_IPC_TRACE: at most 64 MiB for a program
   artifacts/                long outputs, for 7 days and up to 2 GiB
   repl_history.jsonl        what was typed into coppice repl

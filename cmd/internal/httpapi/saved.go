@@ -80,7 +80,7 @@ func (d saved) list(w http.ResponseWriter, r *http.Request) {
 	for _, one := range all {
 		shown = append(shown, client.SavedCheckpoint{
 			Name: one.Key.Name, Session: one.Session.Session, Cwd: one.Session.Cwd, Workspace: one.Key.Workspace, Owners: one.Owners, Open: one.Open,
-			Made: one.Made, Bytes: one.Bytes, Python: one.Python, Memory: listed(one.Memory),
+			Made: one.Made, Expires: one.Expires, Bytes: one.Bytes, Python: one.Python, Memory: listed(one.Memory),
 		})
 	}
 	httpserver.Answer(w, r, http.StatusOK, map[string]any{"checkpoints": shown})

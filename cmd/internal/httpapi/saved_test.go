@@ -52,7 +52,8 @@ func (s *server) saves() {
 	require.Len(t, list, 1)
 	require.WithinRange(t, list[0].Made, time.Now().Add(-time.Hour), time.Now())
 	require.NotEmpty(t, list[0].Python)
-	list[0].Made, list[0].Python = time.Time{}, ""
+	require.Equal(t, hibernate.UsualSavedAge, list[0].Expires.Sub(list[0].Made))
+	list[0].Made, list[0].Expires, list[0].Python = time.Time{}, time.Time{}, ""
 	require.Equal(t, client.SavedCheckpoint{Name: "one", Session: "trains", Cwd: s.cwd, Open: true, Bytes: kept.Bytes, Memory: kept.Memory}, list[0])
 
 	// Into the same session, and into another one, any number of times.
@@ -128,4 +129,27 @@ func TestCheckpointsOnDisk(t *testing.T) {
 	require.Equal(t, "off", hint(t, err, "hibernate_refused"))
 	_, err = s.RestoreCheckpoint(t.Context(), key, client.RestoreCheckpoint{Name: "one"})
 	require.Equal(t, "off", hint(t, err, "restore_refused"))
+}
+
+// TestAsManyCheckpointsAsThereMayBe: one more is refused, with what to do.
+func TestAsManyCheckpointsAsThereMayBe(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{Hibernate: hibernate.Lossless, MaxSavedCheckpoints: 1, SavedCheckpointAge: -1}, httpapi.Options{})
+	s.run("s", "x = 1")
+	key := messages.SessionKey{Session: "s"}
+	_, err := s.SaveCheckpoint(t.Context(), key, client.SaveCheckpoint{Name: "one"})
+	require.NoError(t, err)
+	_, err = s.SaveCheckpoint(t.Context(), key, client.SaveCheckpoint{Name: "two"})
+	require.Equal(t, "full", hint(t, err, "hibernate_refused"))
+	require.Equal(t, http.StatusConflict, statusOf(t, err))
+	require.ErrorContains(t, err, "drop one that is not needed, replace one")
+	list, err := s.SavedCheckpoints(t.Context())
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	require.Zero(t, list[0].Expires)
+	_, err = s.SaveCheckpoint(t.Context(), key, client.SaveCheckpoint{Name: "one", Replace: true})
+	require.NoError(t, err)
+	require.NoError(t, s.DropSavedCheckpoint(t.Context(), messages.CheckpointKey{Name: "one"}, ""))
+	_, err = s.SaveCheckpoint(t.Context(), key, client.SaveCheckpoint{Name: "two"})
+	require.NoError(t, err)
 }

@@ -110,17 +110,38 @@ func (m *made) remember(ctx context.Context, r *messages.Result) (tell bool) {
 	if r == nil || !r.Ran() || m.tool.Name == bashTool {
 		return false
 	}
-	key := messages.SessionKey{Session: r.Session, Cwd: r.Cwd}
+	return m.server.keep(ctx, m.client, m.at, messages.SessionKey{Session: r.Session, Cwd: r.Cwd})
+}
+
+// keep keeps in mind that a client has used a session. It reports whether the client is to be
+// told the name.
+func (s *server) keep(ctx context.Context, client *mcp.ServerSession, at place, key messages.SessionKey) (tell bool) {
+	if at.name != at.shown && s.disk.keeps() {
+		s.disk.scoped.used(key)
+	}
 	switch {
-	case m.at.begun && ctx.Err() != nil: // no one hears its name
-		m.server.left.endAll(ctx, []messages.SessionKey{key})
-	case m.at.begun:
-		m.server.left.begun(ctx, key)
+	case at.begun && ctx.Err() != nil: // no one hears its name
+		s.left.endAll(ctx, []messages.SessionKey{key})
+	case at.begun:
+		s.left.begun(ctx, key)
 		return true
-	case m.client != nil && m.client.ID() != "" && m.at.name != m.at.shown:
-		m.server.left.belongs(m.client, key)
+	case client != nil && client.ID() != "" && at.name != at.shown:
+		s.left.belongs(client, key)
 	}
 	return false
+}
+
+// beforeRestore and afterRestore do for a session that goes on from a checkpoint on disk what
+// is done for one that a call uses.
+func (s *server) beforeRestore(ctx context.Context, _ *mcp.CallToolRequest, at whose, _ messages.SessionKey) {
+	s.left.sweep(ctx, s.mcp)
+	if !at.begun {
+		s.left.use(ctx, at.name)
+	}
+}
+
+func (s *server) afterRestore(ctx context.Context, req *mcp.CallToolRequest, at whose, key messages.SessionKey) {
+	s.keep(ctx, req.Session, place{name: at.name, shown: at.shown, begun: at.begun}, key)
 }
 
 // refused is the result of a call that was not made.

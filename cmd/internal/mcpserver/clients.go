@@ -16,10 +16,6 @@ import (
 	"github.com/coppice-run/coppice/agent"
 )
 
-// reserved begins the names that no client chooses: those of handles, and in the
-// host those of the sessions that belong to one client.
-const reserved = "mcp-"
-
 // kind tells clients by what their transport knows of them.
 type kind int
 
@@ -84,6 +80,23 @@ func (s *server) running(c *mcp.ServerSession, extra *mcp.RequestExtra, name str
 		return place{}, errors.New("is missing; pass the session that a result has named")
 	}
 	return s.placeOf(c, extra, name)
+}
+
+// whose is the session that a call about checkpoints on disk uses.
+func (s *server) whose(req *mcp.CallToolRequest, name string, begin bool) (whose, error) {
+	find := s.running
+	if begin {
+		find = s.placeOf
+	}
+	at, err := find(req.Session, req.Extra, name)
+	if err != nil {
+		return whose{}, fmt.Errorf("%s: %w", sessionArgument, err)
+	}
+	found := whose{name: at.name, shown: at.shown, begun: at.begun}
+	if at.name != at.shown {
+		found.scope = scopeOf(at.name)
+	}
+	return found, nil
 }
 
 // common reports whether a name means the same session for all clients. The name of

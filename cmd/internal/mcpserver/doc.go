@@ -55,6 +55,13 @@
 // end as the host says, when they are idle or least recently used. Sessions of a
 // connection that is gone end when the next call comes.
 //
+// Checkpoints on disk (sessions_save, sessions_restore) are those of whoever may name the session
+// that they were saved of: of a connection, or of who has the session's handle, which is passed
+// as the argument from to restore one into another session. They end as those sessions do, and
+// with the server at the latest: nobody could name them afterwards. On standard input they are
+// the user's, and stay; so do, with Options.SharedSessions, those of sessions that are shared.
+// One that has an owner in the host is none of any client.
+//
 // # A call
 //
 //	tools/call ──▶ arguments wrong ────────────────▶ result, isError

@@ -67,6 +67,7 @@ type server struct {
 	tools   *followed
 
 	checkpoints checkpoints
+	disk        onDisk
 }
 
 // Server is a server of the protocol, from New. Any goroutine may use it.
@@ -77,10 +78,11 @@ type Server struct {
 }
 
 // Close ends the calls that wait for a client with the answer to a question, and
-// waits for them. The server takes no such calls afterwards, and looks for Python no more.
+// waits for them, and drops what is on disk that no client can name afterwards. The server takes no such calls afterwards, and looks for Python no more.
 func (s *Server) Close() {
 	s.shared.tools.close()
 	s.shared.dialogs.close()
+	s.shared.disk.end(s.shared.left.endAll)
 }
 
 // New makes a server that any number of connections may share; Close belongs to
@@ -101,6 +103,7 @@ func New(o Options) (*Server, error) {
 	o.Tools.SessionArgument = true
 	s := &server{o: o, dialogs: newDialogs(), handles: newHandles()}
 	s.left = newLeftovers(o.MaxLeftover, s.endSession)
+	s.disk = onDisk{host: o.Host, cwd: o.Cwd, log: o.Logger, whose: s.whose, before: s.beforeRestore, after: s.afterRestore}
 	m := mcp.NewServer(
 		&mcp.Implementation{Name: "coppice", Title: "Coppice", Version: o.Version},
 		&mcp.ServerOptions{Instructions: instructions, Logger: o.Logger, Capabilities: &mcp.ServerCapabilities{}},
@@ -113,6 +116,7 @@ func New(o Options) (*Server, error) {
 	s.tools = tools
 	s.addSessions(m)
 	s.addCheckpoints(m)
+	s.disk.addTools(m)
 	s.addArtifacts(m)
 	if o.Tools.Notebooks {
 		s.addNotebooks(m)
@@ -125,6 +129,7 @@ func New(o Options) (*Server, error) {
 // endSession ends an unused session. Its host may have ended before it.
 func (s *server) endSession(ctx context.Context, key messages.SessionKey) {
 	s.checkpoints.forget(key.Session)
+	s.disk.ended(ctx, key)
 	if err := s.o.Host.Session(key.Session, coppice.In(key.Cwd)).Close(ctx); err != nil && !errors.Is(err, coppice.ErrClosed) {
 		s.o.Logger.Warn("end a session that nobody uses", "session", key.Session, "err", err)
 	}

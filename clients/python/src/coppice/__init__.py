@@ -16,6 +16,7 @@ from ._async_places import AsyncFiles, AsyncProcess, AsyncWorkspace
 from ._async_session import AsyncSession
 from ._errors import ConnectionLost, CoppiceError, ExecutionFailed, NoServer, ServerError
 from ._places import Exit, File, Listing, ProcessEvent, ProcessFailed, ProcessInfo, ProcessResult, WorkspaceInfo
+from ._saved import Changed, Lost, Memory, SavedCheckpoint
 from ._sync import Client
 from ._sync_places import Files, Process, Workspace
 from ._sync_session import Session
@@ -31,6 +32,7 @@ __all__ = [
     "AsyncWorkspace",
     "Cell",
     "CellResult",
+    "Changed",
     "Checkpoint",
     "Client",
     "ConnectionLost",
@@ -42,6 +44,8 @@ __all__ = [
     "Files",
     "Image",
     "Listing",
+    "Lost",
+    "Memory",
     "NoServer",
     "Process",
     "ProcessEvent",
@@ -49,6 +53,7 @@ __all__ = [
     "ProcessInfo",
     "ProcessResult",
     "Result",
+    "SavedCheckpoint",
     "ServerError",
     "Session",
     "SessionInfo",

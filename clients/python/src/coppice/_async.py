@@ -14,6 +14,7 @@ from ._errors import ConnectionLost, ServerError
 from ._find import find
 from ._http import Response, request
 from ._places import WorkspaceInfo, workspace_of
+from ._saved import SavedCheckpoint, drop_request, saved_of
 from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
 from ._within import within
 
@@ -78,6 +79,15 @@ class AsyncClient:
     async def drop_checkpoint(self, checkpoint: Union[Checkpoint, str]) -> None:
         """End a checkpoint."""
         await self._ask("DELETE", "api/checkpoints/" + quote(checkpoint_id(checkpoint), safe=""), again=False)
+
+    async def saved_checkpoints(self) -> List[SavedCheckpoint]:
+        """What sessions have saved on the server's disk, by workspace and name."""
+        return [saved_of(c) for c in (await self._ask("GET", "api/saved-checkpoints"))["checkpoints"]]
+
+    async def drop_saved_checkpoint(self, checkpoint: Union[SavedCheckpoint, str], *, workspace: str = "", owner: str = "") -> None:
+        """Drop one from the server's disk; owner "": for no one in particular, who may drop any."""
+        path, query = drop_request(checkpoint, workspace, owner)
+        await self._ask("DELETE", path, query=query, again=False)
 
     async def sessions(self) -> List[SessionInfo]:
         """The sessions that have an interpreter."""

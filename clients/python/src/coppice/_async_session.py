@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, List,
 
 from . import _wire
 from ._errors import CoppiceError, ServerError
+from ._saved import Memory, SavedCheckpoint, memory_of, restore_body, save_body
 from ._types import Checkpoint, Code, Event, Result, checkpoint_id, checkpoint_of
 
 if TYPE_CHECKING:
@@ -112,6 +113,14 @@ class AsyncSession:
     async def rewind(self, checkpoint: Union[Checkpoint, str]) -> None:
         """Go back to the state of a checkpoint, which stays: as ``Session.rewind``."""
         await self._ask("POST", "/rewind", {"checkpoint": checkpoint_id(checkpoint)})
+
+    async def save(self, name: str, *, lossy: bool = False, replace: bool = False) -> Memory:
+        """Keep the variables on the server's disk under a name: as ``Session.save``."""
+        return memory_of(await self._ask("POST", "/save", save_body(name, self._owner, lossy, replace)))
+
+    async def restore(self, checkpoint: Union[SavedCheckpoint, str]) -> Memory:
+        """Go on from what ``save`` has kept: as ``Session.restore``."""
+        return memory_of(await self._ask("POST", "/restore", restore_body(checkpoint, self._owner)))
 
     async def interrupt(self) -> None:
         """Stop what runs. The variables stay."""

@@ -16,6 +16,7 @@ from ._find import find
 from ._places import WorkspaceInfo, workspace_of
 from ._sync_places import Workspace
 from ._sync_session import Session
+from ._saved import SavedCheckpoint, drop_request, saved_of
 from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
 
 
@@ -126,6 +127,15 @@ class Client:
     def drop_checkpoint(self, checkpoint: Union[Checkpoint, str]) -> None:
         """End a checkpoint."""
         self._ask("DELETE", "api/checkpoints/" + quote(checkpoint_id(checkpoint), safe=""), again=False)
+
+    def saved_checkpoints(self) -> List[SavedCheckpoint]:
+        """What sessions have saved on the server's disk, by workspace and name."""
+        return [saved_of(c) for c in self._ask("GET", "api/saved-checkpoints")["checkpoints"]]
+
+    def drop_saved_checkpoint(self, checkpoint: Union[SavedCheckpoint, str], *, workspace: str = "", owner: str = "") -> None:
+        """Drop one from the server's disk; owner "": for no one in particular, who may drop any."""
+        path, query = drop_request(checkpoint, workspace, owner)
+        self._ask("DELETE", path, query=query, again=False)
 
     def sessions(self) -> List[SessionInfo]:
         """The sessions that have an interpreter."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Option
 
 from . import _wire
 from ._errors import CoppiceError, ServerError
+from ._saved import Memory, SavedCheckpoint, memory_of, restore_body, save_body
 from ._types import Checkpoint, Code, Event, Result, checkpoint_id, checkpoint_of
 
 if TYPE_CHECKING:
@@ -123,6 +124,24 @@ class Session:
         """Go back to the state of a checkpoint, which stays. It may be another session's
         with the same working directory."""
         self._ask("POST", "/rewind", {"checkpoint": checkpoint_id(checkpoint)})
+
+    def save(self, name: str, *, lossy: bool = False, replace: bool = False) -> Memory:
+        """Keep the variables on the server's disk under a name; the session goes on.
+
+        ``restore`` has this session or another one go on from there, also in a later server.
+        What would lose something is refused unless ``lossy``, and a name that is there
+        unless ``replace``: ServerError with the code ``hibernate_refused``, whose hint says
+        why. It needs ``coppice serve --hibernate``.
+        """
+        return memory_of(self._ask("POST", "/save", save_body(name, self._owner, lossy, replace)))
+
+    def restore(self, checkpoint: Union[SavedCheckpoint, str]) -> Memory:
+        """Go on from what ``save`` has kept, of this session or another one, which stays.
+
+        What the session had is gone; it need not have been there. ServerError with the code
+        ``restore_refused`` says why it was not done, and nothing has changed then.
+        """
+        return memory_of(self._ask("POST", "/restore", restore_body(checkpoint, self._owner)))
 
     def interrupt(self) -> None:
         """Stop what runs. The variables stay."""
