@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"sync"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/hibernate"
@@ -214,11 +215,11 @@ const (
 	noFreezing = "cannot keep sessions on disk; use the runner backend on Linux or macOS"
 )
 
-var checkpointNames = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var checkpointNames = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
 
 // checkpointName refuses a name that a checkpoint cannot have.
 func checkpointName(name string) error {
-	if !checkpointNames.MatchString(name) {
+	if !checkpointNames().MatchString(name) {
 		return &RequestError{"name", fmt.Sprintf("%.120q cannot be the name of a checkpoint; use up to 100 letters, digits, dots, dashes and underscores, the first a letter or a digit", name)}
 	}
 	return nil

@@ -3,8 +3,12 @@ package fake_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"runtime"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -80,4 +84,69 @@ func TestAllocationsOfACall(t *testing.T) {
 			t.Error(err)
 		}
 	}), 60.0) // 55 without the race detector, which keeps pools from keeping all; the look at a call that takes long has two of them
+}
+
+// All sessions answer and live on while others are made, a snapshot has them all, and those
+// that are too many end in the order of their use. The bound of memory is what one takes now,
+// goroutine included; whoever lowers it lowers it here too.
+func TestManySessions(t *testing.T) {
+	n := 3000
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		n = 100_000
+	}
+	var evicted atomic.Int64
+	h := start(t, fake.Options{MaxSessions: n, OnEvent: func(e messages.Lifecycle) {
+		if c, ok := e.(messages.ChildChanged); ok && c.To == messages.ChildGone && c.Exit != nil && c.Exit.Kind == messages.ExitEvicted {
+			evicted.Add(1)
+		}
+	}})
+	live := func(from, to int) {
+		var wg sync.WaitGroup
+		for w := range 8 {
+			wg.Go(func() {
+				for i := from + w; i < to; i += 8 {
+					if r, err := h.Session(fmt.Sprint(i)).Execute(t.Context(), "1+1"); err != nil || r.Text != "2" || r.State != messages.StateFresh {
+						t.Errorf("session %d: %v %+v", i, err, r)
+						return
+					}
+				}
+			})
+		}
+		wg.Wait()
+	}
+	live(0, 100)
+	before := heap()
+	live(100, n)
+	each := (heap() - before) / float64(n-100)
+	node, err := h.Snapshot(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, n, alive(node))
+	began := time.Now()
+	live(n, n+n/10)
+	took := time.Since(began)
+	node, err = h.Snapshot(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, n, alive(node))
+	require.EqualValues(t, n/10, evicted.Load())
+	names := map[string]bool{}
+	for _, c := range node.Children[0].Children {
+		names[c.Name] = true
+	}
+	require.NotContains(t, names, "9@/", "those whose use was longest ago have ended")
+	require.Contains(t, names, fmt.Sprint(n+n/10-1)+"@/")
+	require.NoError(t, h.Check())
+	t.Logf("%d sessions: %.0f bytes of heap each, %v for an eviction with its start", n, each, (took / time.Duration(n/10)).Round(time.Microsecond))
+	require.Less(t, each, 13.0*1024)
+}
+
+// alive is how many sessions a snapshot has; the nodes themselves would fill a failure.
+func alive(root messages.Node) int { return len(root.Children[0].Children) }
+
+// heap is what is in use after everything that is not has been found.
+func heap() float64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return float64(m.HeapInuse + m.StackInuse)
 }

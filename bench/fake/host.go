@@ -15,6 +15,9 @@ import (
 
 const gatewayName = "fake"
 
+// forever is how long a session may be idle: it ends when another needs its place.
+const forever = 365 * 24 * time.Hour
+
 // Options makes a Host. The zero value of each field is its default.
 type Options struct {
 	// MaxSessions is how many interpreters may live at once. 0: 10,000.
@@ -45,7 +48,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	h := &Host{ledger: &ledger{last: map[string]uint64{}, alive: map[string]int{}}, sessions: map[string]*Session{}}
 	gate := gateway.New(gateway.Options{
 		Name:     gatewayName,
-		Strategy: gateway.Policy{IdleTTL: -1, MaxKernels: o.MaxSessions, MaxWaiting: o.MaxWaiting}.Strategy(),
+		Strategy: gateway.Policy{IdleTTL: forever, MaxKernels: o.MaxSessions, MaxWaiting: o.MaxWaiting}.Strategy(),
 		NewKernel: func(k gateway.KernelSpec) supervisor.Behaviour {
 			return kernel.New(kernel.Options{Backend: backend{h.ledger}, Key: k.Key, Past: k.Past, Once: k.Once})
 		},

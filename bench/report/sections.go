@@ -52,6 +52,7 @@ var abouts = map[string]string{
 	"fork":           "A copy of a session that holds 300 MiB.",
 	"rungs":          "What each rung of isolation costs: a new session that was not forked ahead, to its first result, a call of an old one, and the memory of a session.",
 	"hostcalls":      "A thousand calls of a function of the host from each session, all at once: a call waits for those of all others.",
+	"cold":           "Whole commands, each from nothing to its end, in turns: `coppice run -c 1+1` with what an earlier start has left (first: without), `coppice version` (nothing), and the bare interpreter (python).",
 	"mixed":          "A host's day, compressed: agents come, think between calls, define, print 2,000 lines, compute, fail, crash, and go or leave their session behind. Each kind of call by itself.",
 	"soak":           "The same for long. Growth is the slope over the last two thirds, with the half width of its 95 % interval (within): a growth smaller than that is none that can be told from noise.",
 }

@@ -87,6 +87,9 @@ var targets = []target{
 	}, below(25), func(v []float64) string { return fmt.Sprintf("%+.0f us", v[0]) }, "each call crosses three actors, and on two processors each crossing wakes the other one"},
 	{"runner: memory of an idle session, process and host, 2,000 live", "2 MiB", of("idle", "runner", 2000, "process-memory", "host-memory"), sumBelow(2048), mib, "by pages that a session writes to when it starts and answers; Python 3.12 and 3.13 write to fewer, see runner.md"},
 	{"runner: the same, 5,000 live", "2 MiB", of("idle", "runner", 5000, "process-memory", "host-memory"), sumBelow(2048), mib, "what a fork server notes of a session, it notes in pages that the next ones share and then write to, see runner.md"},
+	{"runner: `coppice run -c 1+1`, a command from nothing to its end, p50", "60 ms", of("cold", "runner", 0, "p50"), below(60_000), ms, "two interpreters start one after the other, the owner's and the fork server's, and the imports of the latter take as long as both, see profiles.md"},
+	{"100,000 pretended sessions: memory of an idle one", "4 KiB", of("idle", "fake", 100_000, "host-memory"), below(4), func(v []float64) string { return number(v[0]) + " KiB" }, "a goroutine that waits for the end of its interpreter, contexts, the actor and its mailbox, see profiles.md"},
+	{"100,000 pretended sessions, paced, p99", "5 ms", of("exec", "fake", 100_000, "p99"), below(5000), ms, "the first ping of each session comes in rounds of a tenth of a second, see profiles.md"},
 	{"gateway: `1+1` back to back, p50 / p99", "6 / 15 ms", of("exec", "gateway", 0, "back-to-back-p50", "back-to-back-p99"), below(6000, 15_000), ms, ""},
 	{"gateway: that beside a bare client with the same socket options, in turns, p50", "within 5 %", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "gateway", "exec-p50")

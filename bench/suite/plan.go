@@ -86,6 +86,7 @@ var full = []row{
 	{"exec", scenario.Setup{Backend: "runner", Sessions: 2000}, 2},
 	{"exec", scenario.Setup{Backend: "runner", Sessions: 5000}, 1},
 	{"exec", scenario.Setup{Backend: scenario.Fake, Sessions: 10_000}, 3},
+	{"exec", scenario.Setup{Backend: scenario.Fake, Sessions: 100_000}, 1},
 	{"exec", scenario.Setup{Backend: "gateway", Sessions: 1}, 3},
 	{"exec", scenario.Setup{Backend: "gateway", Sessions: 10}, 3},
 	{"exec", scenario.Setup{Backend: "gateway", Sessions: 30, Rate: 15, Duration: 20 * time.Second}, 2},
@@ -102,6 +103,7 @@ var full = []row{
 	{"idle", scenario.Setup{Backend: "gateway", Sessions: 10}, 1},
 	{"idle", scenario.Setup{Backend: "gateway", Sessions: 100}, 1},
 	{"idle", scenario.Setup{Backend: scenario.Fake, Sessions: 10_000}, 2},
+	{"idle", scenario.Setup{Backend: scenario.Fake, Sessions: 100_000}, 1},
 	{"churn", scenario.Setup{Backend: "runner", Sessions: 10_000}, 1},
 	{"churn", scenario.Setup{Backend: scenario.Fake}, 3},
 	{"burst", scenario.Setup{Backend: "runner", Sessions: 100}, 3},
@@ -118,6 +120,7 @@ var full = []row{
 	{"evict", scenario.Setup{Backend: "runner"}, 3},
 	{"evict", scenario.Setup{Backend: "gateway"}, 1},
 	{"evict", scenario.Setup{Backend: scenario.Fake, Duration: 30 * time.Second}, 2},
+	{"evict", scenario.Setup{Backend: scenario.Fake, Sessions: 100_000, Rate: 3000, Duration: 30 * time.Second}, 1},
 	{"interrupt", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
 	{"interrupt", scenario.Setup{Backend: "gateway", Sessions: 10}, 3},
 	{"fork", scenario.Setup{Backend: "runner", Sessions: 50}, 3},
@@ -147,6 +150,8 @@ func (o options) plan(root string) ([]step, error) {
 		for _, w := range o.besideRows() {
 			all.place(w.rounds, o.wants, func(round int) step { return o.beside(w, root, round) })
 		}
+		w := o.coldRow()
+		all.place(w.rounds, o.wants, func(round int) step { return o.cold(w, root, round) })
 		if o.Full {
 			all.place(defaultServerRounds, o.wants, func(round int) step { return o.defaultServer(root, round) })
 		}

@@ -10,3 +10,6 @@ const (
 
 // condaPython returns the interpreter of a conda environment.
 func condaPython(prefix string) string { return filepath.Join(prefix, "python.exe") }
+
+// inode says nothing here: its time and its size tell a file from another.
+func inode(string, bool) string { return "" }

@@ -64,27 +64,34 @@ func remember(path, python string, p probed) {
 
 // fingerprint names all that an answer of an interpreter depends on: its file and the
 // links that lead there, the virtual environment that it stands in, and the variables
-// that Python and the loader of programs read. "" where that does not tell: a script
+// that Python and the loader of programs read. Of a file that is its name, size, mode and
+// times, and on Unix its number and the time of its last change, which no program can set:
+// who puts another interpreter there with the old one's times is noticed, too. "" where
+// that does not tell: a script
 // decides anew each time which interpreter it runs.
 func fingerprint(python string, env environ) string {
 	h := sha256.New()
 	told := true
 	add := func(s string) { _, _ = io.WriteString(h, strconv.Itoa(len(s))+":"+s) }
-	stat := func(look func(string) (os.FileInfo, error), path string) {
+	stat := func(follow bool, path string) {
+		look := os.Lstat
+		if follow {
+			look = os.Stat
+		}
 		info, err := look(path)
 		if err != nil {
 			told = false
 			return
 		}
-		add(fmt.Sprint(path, info.Size(), info.ModTime().UnixNano(), info.Mode()))
+		add(fmt.Sprint(path, info.Size(), info.ModTime().UnixNano(), info.Mode(), inode(path, follow)))
 	}
 	real, err := filepath.EvalSymlinks(python)
 	if err != nil || isScript(real) {
 		return ""
 	}
 	add(probeScript)
-	stat(os.Lstat, python)
-	stat(os.Stat, real)
+	stat(false, python)
+	stat(true, real)
 	for _, path := range []string{python, real} {
 		for _, dir := range []string{filepath.Dir(path), filepath.Dir(filepath.Dir(path))} {
 			data, err := os.ReadFile(filepath.Join(dir, "pyvenv.cfg"))

@@ -3,6 +3,7 @@ package pyenv_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 	"time"
 
@@ -83,6 +84,42 @@ func TestMemory(t *testing.T) {
 			require.Equal(t, after, third.Version)
 		})
 	}
+}
+
+// Whoever puts an interpreter in the place of another may give it the other's times.
+func TestAnotherFileIsAnotherInterpreter(t *testing.T) {
+	t.Parallel()
+	if runtime.GOOS == "windows" { // its files are told by size and time
+		return
+	}
+	w := newWorld(t)
+	python := fake{Version: "3.11.7"}.install(t, filepath.Join(w.bin, "python"))
+	exe, err := filepath.EvalSymlinks(python)
+	require.NoError(t, err)
+	data, err := os.ReadFile(exe)
+	require.NoError(t, err)
+	at := time.Now().Add(-time.Hour)
+	place := func() {
+		next := python + ".new"
+		require.NoError(t, os.WriteFile(next, data, 0o600))
+		require.NoError(t, os.Chmod(next, 0o700)) //nolint:gosec // it is to be run
+		require.NoError(t, os.Chtimes(next, at, at))
+		require.NoError(t, os.Rename(next, python))
+	}
+	place()
+	o := w.options()
+	o.Memory = filepath.Join(w.home, "agent", "starts")
+	for _, recalled := range []bool{false, true} {
+		rt, err := pyenv.Resolve(t.Context(), o)
+		require.NoError(t, err)
+		require.Equal(t, "3.11.7", rt.Version)
+		require.Equal(t, recalled, rt.Recalled)
+	}
+	behaves(t, python, fake{Version: "3.12.1"})
+	place()
+	rt, err := pyenv.Resolve(t.Context(), o)
+	require.NoError(t, err)
+	require.Equal(t, "3.12.1", rt.Version)
 }
 
 // behaves changes an interpreter whose file stays the same.

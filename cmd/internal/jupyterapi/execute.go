@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice"
@@ -167,11 +168,15 @@ func (k *kernel) told(j job, e messages.Comm) {
 }
 
 // helped is code that asks what a name stands for, as IPython has it: name?, name??, ?name.
-var helped = regexp.MustCompile(`^\s*(?:([\pL_][\pL\pN_.]*)\s*\?{1,2}|\?{1,2}\s*([\pL_][\pL\pN_.]*))\s*;?\s*$`)
+// It is made when the first code comes: its classes take longer than the rest of the
+// command's start.
+var helped = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(?:([\pL_][\pL\pN_.]*)\s*\?{1,2}|\?{1,2}\s*([\pL_][\pL\pN_.]*))\s*;?\s*$`)
+})
 
 // asksFor is the name that code asks about, "" when it is code to run.
 func asksFor(code string) string {
-	m := helped.FindStringSubmatch(code)
+	m := helped().FindStringSubmatch(code)
 	if m == nil {
 		return ""
 	}

@@ -23,7 +23,8 @@ const maxRequest = 64 << 20
 const keepAlive = 15 * time.Second
 
 // runID is what the name of a run may look like; the document has the same.
-var runID = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`)
+// Each repetition is a state of its own, so that it is made when it is first asked.
+var runID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$`) })
 
 // request reads the body of run and stream, or answers with what is wrong with it.
 // A run may do without a body.
@@ -42,7 +43,7 @@ func request(w http.ResponseWriter, r *http.Request) (launcher.Request, bool) {
 	}
 	run := ""
 	if body.Run != nil {
-		if run = *body.Run; !runID.MatchString(run) {
+		if run = *body.Run; !runID().MatchString(run) {
 			httpserver.Error(w, http.StatusBadRequest, "bad_request", fmt.Sprintf("run_id is %.80q, and must be of letters, digits, dots, dashes and underscores", run), "leave it out for a new one")
 			return launcher.Request{}, false
 		}

@@ -290,7 +290,9 @@ func (s *Shelf) List(sandbox, name string) ([]*Snapshot, error) {
 func (s *Snapshot) Place() string { return fmt.Sprintf("%020d %s", s.Made.UnixNano(), s.ID) }
 
 // names are what a snapshot may be called, with a tag or without.
-var names = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$`)
+var names = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,127}(:[A-Za-z0-9][A-Za-z0-9_.-]{0,63})?$`)
+})
 
 // ErrName is matched by the error for a name that no snapshot can have.
 var ErrName = errors.New("the name cannot be used")
@@ -298,7 +300,7 @@ var ErrName = errors.New("the name cannot be used")
 // Called is the ID of a snapshot that is given a name: with the usual tag, if it has none. The
 // error matches ErrName.
 func Called(name string) (string, error) {
-	if !names.MatchString(name) {
+	if !names().MatchString(name) {
 		return "", fmt.Errorf("%w: a snapshot cannot be called %.80q: use letters, digits, -, _ and ., and after a colon a tag", ErrName, name)
 	}
 	if !strings.Contains(name, ":") {
