@@ -21,9 +21,9 @@ type Ownership struct {
 
 	// kept is what the owner has last said of what is kept, a string; doubt says that the
 	// claim may say something else. Only who has the turn changes them.
-	kept  atomic.Value
-	until int64
-	doubt atomic.Bool
+	kept           atomic.Value
+	until, written int64
+	doubt          atomic.Bool
 
 	// turn is taken by who reads or changes what follows.
 	turn lock
@@ -131,12 +131,13 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 		if !ok {
 			return nil, &OwnedError{Key: key, Epoch: was.Epoch, Node: was.Node}
 		}
-		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, By: was.By, Why: was.Why, Recent: was.Recent, All: was.All}
+		next := Claim{Key: key, Epoch: epoch, First: was.First, Node: m.id, TTL: m.o.TTL, Write: m.writes.Add(1), Used: was.Used, By: was.By, Why: was.Why, Before: was.Before, Recent: was.Recent, All: was.All}
 		if was.Until > time.Now().Unix() {
-			next.Kept, next.Until = was.Kept, was.Until
+			next.Kept, next.Until, next.Written = was.Kept, was.Until, was.Written
 		}
 		if over || was.Node == m.id && was.Epoch <= gone {
 			next.Used, next.By, next.Why, next.All = was.Epoch, "", "", false // nobody can say what its owner has begun
+			next.Before = was.outdated()
 		}
 		if !found || epoch > was.Epoch+1 {
 			next.First = epoch
@@ -158,8 +159,8 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 		}
 		if epoch > floor {
 			o := &Ownership{
-				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, past: Past{next.By, next.Why, next.All, next.Kept}, turn: newLock(), entry: e, claim: next,
-				recent: slices.Clone(next.Recent), ended: make(chan struct{}), until: next.Until,
+				m: m, key: key, epoch: epoch, first: next.First, used: next.Used, past: next.past(), turn: newLock(), entry: e, claim: next,
+				recent: slices.Clone(next.Recent), ended: make(chan struct{}), until: next.Until, written: next.Written,
 			}
 			o.kept.Store(next.Kept)
 			return o, nil
@@ -306,8 +307,11 @@ func (o *Ownership) release(ctx context.Context, why string) error {
 	}
 	next := o.said()
 	next.Node, next.Ended = "", time.Now().Unix()
+	if next.Kept == "" {
+		next.Written = 0
+	}
 	if o.begun {
-		next.Used, next.By, next.Why = o.epoch, "", ""
+		next.Used, next.By, next.Why, next.Before = o.epoch, "", "", 0
 		if why != "" {
 			next.By, next.Why = o.m.id, why
 		}

@@ -120,6 +120,12 @@
 //   - what is kept is no older than the last answer. A swap of these that had no answer is made
 //     up for by another one before a turn begins or an answer leaves.
 //
+// A record that an owner has taken is over, also when that owner dies: the next one begins with
+// nothing, and learns when the key was last kept ([Past].Before), to say so. To have it go on from
+// there would break the last of these: what it answers would be of before answers that it has
+// given, and whoever goes by what the key knows, such as how far a piece of work has come, would
+// do again what was done.
+//
 // A claim is not forgotten while its record is there.
 //
 // # Repetitions

@@ -51,11 +51,11 @@ func (o *Ownership) Drop(ctx context.Context) error {
 		return err
 	}
 	defer o.turn.free()
-	if !o.doubt.Load() && o.claim.Kept == "" {
+	if !o.doubt.Load() && o.claim.Kept == "" && o.claim.Written == 0 {
 		return nil
 	}
 	o.kept.Store("")
-	o.until = 0
+	o.until, o.written = 0, 0
 	o.doubt.Store(true)
 	if err := o.settled(ctx); err != nil {
 		return fmt.Errorf("drop what is kept: %w", err)
@@ -80,12 +80,15 @@ func (o *Ownership) note(ctx context.Context, record string, until int64) error 
 	}
 	next := o.said()
 	next.Kept, next.Until = record, until
+	if record != "" {
+		next.Written = time.Now().Unix()
+	}
 	o.doubt.Store(true)
 	if err := o.confirm(ctx, next); err != nil {
 		return err
 	}
 	o.kept.Store(record)
-	o.until = until
+	o.until, o.written = until, next.Written
 	o.doubt.Store(false)
 	return nil
 }
@@ -93,7 +96,7 @@ func (o *Ownership) note(ctx context.Context, record string, until int64) error 
 // said is the claim with what the owner has said of what is kept. The caller has the turn.
 func (o *Ownership) said() Claim {
 	next := o.claim
-	next.Kept, next.Until = o.Kept(), o.until
+	next.Kept, next.Until, next.Written = o.Kept(), o.until, o.written
 	return next
 }
 

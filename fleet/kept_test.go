@@ -264,3 +264,79 @@ func TestWhatWasBegunIsKeptToo(t *testing.T) {
 		}
 	}
 }
+
+// TestWhenItWasLastKept: who has a key after the death of an owner that had taken what was kept
+// learns when that was written down, and nobody else does: not after an end in order, nor where it
+// was dropped, nor where it is kept still, nor of an epoch in which nobody had it.
+func TestWhenItWasLastKept(t *testing.T) {
+	for name, c := range map[string]struct {
+		then func(t *testing.T, w *world, a *node, o *fleet.Ownership)
+		wait time.Duration
+		want bool
+	}{
+		"dead": {func(_ *testing.T, _ *world, a *node, _ *fleet.Ownership) { a.link.Cut() }, 0, true},
+		"left": {func(t *testing.T, _ *world, a *node, _ *fleet.Ownership) {
+			t.Helper()
+			require.NoError(t, a.Leave(t.Context()))
+		}, 0, true},
+		"an orphan": {func(_ *testing.T, _ *world, a *node, _ *fleet.Ownership) { a.link.Cut() }, failover + forget/2, true},
+		"ended": {func(t *testing.T, _ *world, _ *node, o *fleet.Ownership) {
+			t.Helper()
+			require.NoError(t, o.End(t.Context(), "it was closed"))
+		}, 0, false},
+		"released": {func(t *testing.T, _ *world, _ *node, o *fleet.Ownership) {
+			t.Helper()
+			require.NoError(t, o.Release(t.Context()))
+		}, 0, false},
+		"dropped": {func(t *testing.T, _ *world, a *node, o *fleet.Ownership) {
+			t.Helper()
+			require.NoError(t, o.Drop(t.Context()))
+			a.link.Cut()
+		}, 0, false},
+		"kept again": {func(t *testing.T, _ *world, a *node, o *fleet.Ownership) {
+			t.Helper()
+			require.NoError(t, o.Keep(t.Context(), "2.1", long()))
+			a.link.Cut()
+		}, 0, false},
+		"dropped, and not heard of": {func(t *testing.T, _ *world, a *node, o *fleet.Ownership) {
+			t.Helper()
+			a.unheard(fleettest.Fault{Mute: true})
+			require.ErrorIs(t, o.Drop(soon(t)), fleet.ErrUnknown)
+			a.link.Cut()
+		}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				first := w.claim(w.join("first", forgets), "k")
+				a, b := w.join("a", forgets), w.join("b", forgets)
+				require.NoError(t, w.begin(first, fleet.Call{ID: "one"}).Answer(t.Context()))
+				kept := time.Now()
+				require.NoError(t, first.Keep(t.Context(), "1.1", long()))
+				require.NoError(t, first.Release(t.Context()))
+				time.Sleep(10 * time.Second)
+				o := w.claim(a, "k")
+				require.Zero(t, o.Past().Before, "it is what was kept")
+				require.NoError(t, o.Take(t.Context()))
+				require.NoError(t, w.begin(o, fleet.Call{ID: "two"}).Answer(t.Context()))
+				c.then(t, w, a, o)
+				time.Sleep(c.wait)
+				next, _ := w.takes(b, "k")
+				past := next.Past()
+				if !c.want {
+					require.Zero(t, past.Before)
+					return
+				}
+				require.Equal(t, kept.UTC().Truncate(time.Second), past.Before)
+				require.Empty(t, next.Kept(), "it is out of date")
+				require.NoError(t, next.Release(t.Context())) // it has begun nothing
+				next = w.claim(b, "k")
+				require.Equal(t, past.Before, next.Past().Before)
+				require.NoError(t, w.begin(next, fleet.Call{ID: "three"}).Answer(t.Context()))
+				b.link.Cut()
+				last, _ := w.takes(w.join("c", forgets), "k")
+				require.EqualValues(t, 4, last.Used())
+				require.Zero(t, last.Past().Before, "that was another epoch's")
+			})
+		})
+	}
+}

@@ -106,14 +106,14 @@ func TestSights(t *testing.T) {
 	const ttl = 10 * time.Second
 	node := func(id string, seq uint64, state State) Node { return Node{ID: id, Seq: seq, TTL: ttl, State: state} }
 	var s sights
-	s.see(node("a", 1, Up), "1", at(0))
+	require.True(t, s.see(node("a", 1, Up), "1", at(0)))
 	s.see(node("me", 1, Up), "2", at(0))
 	dead, _ := s.due("me", ttl, at(100))
 	require.Empty(t, dead, "an observer that was never renewed has no judgement")
 	for n := 0; n <= 10; n += 2 {
 		s.pulse.beat(at(n), ttl)
 	}
-	s.see(node("a", 1, Up), "1b", at(9)) // another record, the same renewal
+	require.False(t, s.see(node("a", 1, Up), "1b", at(9))) // another record, the same renewal
 	dead, next := s.due("me", ttl, at(10))
 	require.Empty(t, dead)
 	require.Equal(t, at(11), next)
@@ -127,7 +127,7 @@ func TestSights(t *testing.T) {
 	dead, next = s.due("me", ttl, at(16))
 	require.Empty(t, dead, "the silence of others counts from then")
 	require.Equal(t, at(27), next)
-	s.see(node("a", 2, Up), "3", at(20))
+	require.False(t, s.see(node("a", 2, Up), "3", at(20)), "that is later")
 	_, next = s.due("me", ttl, at(20))
 	require.Equal(t, at(31), next)
 	s.missing("a", ttl, at(25))

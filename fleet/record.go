@@ -82,10 +82,25 @@ type Claim struct {
 	// has the key next; "": there is none. Until is until when it is there, in seconds of Unix.
 	Kept  string `json:"kept,omitempty"`
 	Until int64  `json:"until,omitempty"`
+	// Written is when that was said last, in seconds of Unix by the clock of who has. It stays when
+	// the key has again what was kept, until its owner ends or drops that.
+	Written int64 `json:"written,omitempty"`
+	// Before is what Written was of the epoch Used, where the key had again what was kept and the
+	// owner has not ended it in order.
+	Before int64 `json:"before,omitempty"`
 	// Recent has IDs of the last turns, the newest last: in the strict mode, and where a record
 	// is kept. All says that those of the epoch Used are all among them.
 	Recent []string `json:"recent,omitempty"`
 	All    bool     `json:"all,omitempty"`
+}
+
+// outdated is when what the key has was written down last, if it has changed since; 0: it is not
+// known to have.
+func (c Claim) outdated() int64 {
+	if c.Kept != "" {
+		return 0
+	}
+	return c.Written
 }
 
 // after reports whether c was written after d: within an epoch the owner alone writes.
@@ -176,4 +191,17 @@ type Past struct {
 	// Kept is what was kept when this epoch began, see [Ownership.Kept]; also when no owner
 	// has ended anything in order.
 	Kept string
+	// Before is when what the key had was written down last, where its owner had that again and has
+	// then ended nothing in order: what was kept is older than what that owner answered last, and
+	// nobody has it. It is by the clock of who wrote it down. Zero: nothing is known of such a time.
+	Before time.Time
+}
+
+// past is what a claim says of the epoch Used.
+func (c Claim) past() Past {
+	p := Past{Node: c.By, Why: c.Why, All: c.All, Kept: c.Kept}
+	if c.Before != 0 {
+		p.Before = time.Unix(c.Before, 0).UTC()
+	}
+	return p
 }

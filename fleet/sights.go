@@ -46,20 +46,23 @@ func gap(ttl time.Duration) time.Duration { return ttl / 2 }
 func silence(ttl time.Duration) time.Duration { return ttl + ttl/10 }
 
 // see takes the record of a node. One of a number that was seen before does not begin the
-// silence again, whatever its revision.
-func (s *sights) see(n Node, rev Revision, now time.Time) {
+// silence again, whatever its revision. It reports whether a node may be due before that was
+// known: a renewal of one that was seen before only puts it off.
+func (s *sights) see(n Node, rev Revision, now time.Time) (sooner bool) {
 	if n.State.Final() {
 		delete(s.seen, n.ID)
-		return
+		return false
 	}
 	since := now
-	if was, ok := s.seen[n.ID]; ok && was.node.Seq == n.Seq {
+	was, known := s.seen[n.ID]
+	if known && was.node.Seq == n.Seq {
 		since = was.since
 	}
 	if s.seen == nil {
 		s.seen = map[string]sight{}
 	}
 	s.seen[n.ID] = sight{node: n, rev: rev, since: since}
+	return !known || n.TTL < was.node.TTL
 }
 
 // missing takes that a claim names a node that has no record, whose lease would last for

@@ -63,13 +63,6 @@ func schedules() *rapid.Generator[[]step] {
 	}), 1, 24)
 }
 
-// answer is one that left, at a time.
-type answer struct {
-	key   string
-	epoch uint64
-	at    time.Duration
-}
-
 // history is what a fleet did.
 type history struct {
 	start time.Time
@@ -77,7 +70,8 @@ type history struct {
 	mu      sync.Mutex
 	owners  map[string]*fleet.Ownership
 	runs    map[string]int
-	answers []answer
+	answers map[string]map[uint64]time.Duration // when the first one of an epoch of a key left
+	told    int                                 // how many have left
 	wrong   []string
 	last    fleet.Call
 	lastKey string
@@ -89,6 +83,9 @@ func (h *history) owned(o *fleet.Ownership) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := fmt.Sprint(o.Key(), " ", o.Epoch())
+	if past := o.Past(); past.Kept != "" && !past.Before.IsZero() {
+		h.wrong = append(h.wrong, name+" has what was kept, and that is out of date")
+	}
 	if was := h.owners[name]; was != nil && was != o {
 		h.wrong = append(h.wrong, "two owners of "+name)
 	}
@@ -98,14 +95,26 @@ func (h *history) owned(o *fleet.Ownership) {
 func (h *history) answered(key string, epoch uint64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	now := answer{key: key, epoch: epoch, at: time.Since(h.start)}
-	for _, a := range h.answers {
+	h.told++
+	now := time.Since(h.start)
+	for later, at := range h.answers[key] {
 		// What leaves at one instant has no order.
-		if a.key == key && a.epoch > epoch && a.at < now.at {
-			h.wrong = append(h.wrong, fmt.Sprintf("an answer of epoch %d of %s at %s, after one of epoch %d at %s", epoch, key, now.at, a.epoch, a.at))
+		if later > epoch && at < now {
+			h.wrong = append(h.wrong, fmt.Sprintf("an answer of epoch %d of %s at %s, after one of epoch %d at %s", epoch, key, now, later, at))
 		}
 	}
-	h.answers = append(h.answers, now)
+	if h.answers[key] == nil {
+		h.answers[key] = map[uint64]time.Duration{}
+	}
+	if _, ok := h.answers[key][epoch]; !ok {
+		h.answers[key][epoch] = now
+	}
+}
+
+func newHistory() *history {
+	return &history{
+		start: time.Now(), owners: map[string]*fleet.Ownership{}, runs: map[string]int{}, answers: map[string]map[uint64]time.Duration{}, memory: newMemory(),
+	}
 }
 
 // mode is how the nodes of a simulation are.
@@ -121,6 +130,9 @@ type simulated struct {
 	link *fleettest.Link
 	mode
 	h *history
+	// ahead is how far the node's clock is ahead of others, and fast how much faster it goes.
+	ahead time.Duration
+	fast  float64
 
 	mu     sync.Mutex
 	member *fleet.Member
@@ -134,7 +146,8 @@ func (s *simulated) options() fleet.Options {
 			if s.strict {
 				return 0 // clocks have no part in it
 			}
-			return time.Since(start)
+			passed := time.Since(start)
+			return s.ahead + passed + time.Duration(s.fast*float64(passed))
 		},
 	}
 }
@@ -166,15 +179,15 @@ func (s *simulated) live(ctx context.Context) {
 	}
 }
 
-// call runs a call at the node, if it may.
-func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work time.Duration) {
+// call runs a call at the node, if it may, and returns it as it was made.
+func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work time.Duration) fleet.Call {
 	m := s.now()
 	if m == nil {
-		return
+		return c
 	}
 	o, err := m.Claim(ctx, key)
 	if err != nil {
-		return
+		return c
 	}
 	s.h.owned(o)
 	if c.Epoch == 0 && s.epochs {
@@ -185,7 +198,7 @@ func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work tim
 	s.h.mu.Unlock()
 	turn, err := o.Begin(ctx, c)
 	if err != nil {
-		return
+		return c
 	}
 	s.h.mu.Lock()
 	if s.h.runs[c.ID]++; s.h.runs[c.ID] > 1 {
@@ -194,7 +207,7 @@ func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work tim
 	s.h.mu.Unlock()
 	n, ran := s.h.memory.run(ctx, o, work)
 	if !ran {
-		return
+		return c
 	}
 	for {
 		err := turn.Answer(ctx)
@@ -203,14 +216,14 @@ func (s *simulated) call(ctx context.Context, key string, c fleet.Call, work tim
 			s.h.memory.answered(key, n)
 		}
 		if !errors.Is(err, fleet.ErrHeld) || ctx.Err() != nil {
-			return
+			return c
 		}
 	}
 }
 
 // play runs a schedule, and then looks whether the fleet comes to rest.
 func play(t *testing.T, steps []step, how mode) *history {
-	h := &history{start: time.Now(), owners: map[string]*fleet.Ownership{}, runs: map[string]int{}, memory: newMemory()}
+	h := newHistory()
 	store := fleettest.NewMemory()
 	ctx, cancel := context.WithCancel(context.Background())
 	var (

@@ -155,10 +155,14 @@ func TestKilledWhenItWasKept(t *testing.T) {
 	require.Equal(t, "42", strings.TrimSpace(told.Cells[0].Output))
 	require.Contains(t, strings.Join(told.Notices, "\n"), "with what was kept of it on disk")
 
+	refused := b.settled(http.MethodPost, "/api/executions", `{"id":"again3","session":"again","cells":[{"code":"1"}]}`, 1)
+	require.Equal(t, "epoch_gone", refused.code(), refused.body)
+	require.Contains(t, refused.body, "it was last kept on disk at 20")
 	told = b.goesOn("again3", "again", "print('x' in globals())")
 	require.Equal(t, messages.StateFresh, told.State, "what it did last is in no record")
 	require.Equal(t, "False", strings.TrimSpace(told.Cells[0].Output))
 	require.Contains(t, strings.Join(told.Notices, "\n"), "is gone")
+	require.Contains(t, strings.Join(told.Notices, "\n"), "and has gone on since, so what was kept is out of date, and is not restored")
 	require.Empty(t, b.asleep())
 }
 

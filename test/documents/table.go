@@ -78,6 +78,7 @@ var table = map[string][]entry{
 		{first: "coppice-fleet serve --fleet 'etcds://10.0.0.1:2379' --fleet-listen", not: "it needs certificates and an etcd; make test-engines runs such nodes"},
 		{first: "Coppice-Node", not: shown},
 		{first: "(umask 077", not: "it needs coppice-fleet and a folder that machines share; make test-adapters runs such nodes"},
+		{first: "  the session begins anew", not: shown},
 	},
 	"docs/hibernation.md": {
 		{first: "coppice serve --hibernate", lines: []line{

@@ -274,24 +274,45 @@ func (c *claim) news(behind bool) string {
 	if c.own.Used() == 0 || c.e.told == c.own && !behind {
 		return ""
 	}
-	if c.keptLocked() {
+	left := c.leftLocked()
+	if left.kept {
 		return fmt.Sprintf("the session goes on in epoch %d, with what was kept of it on disk", c.own.Epoch())
 	}
 	news := fmt.Sprintf("the session begins anew, in epoch %d: what it had in memory in epoch %d is gone", c.own.Epoch(), c.own.Used())
 	if why := c.own.Past().Why; why != "" {
 		return news + ": " + why
 	}
-	return news + ", with its node or its end"
+	return news + ", with its node or its end" + left.older()
 }
 
-// kept reports whether the session has, or has had in this epoch, what was kept of it.
-func (c *claim) kept() bool {
+// remains are what is left of what a session had in an earlier epoch.
+type remains struct {
+	// kept says that it has, or has had in this epoch, what was kept of it.
+	kept bool
+	// before is when it was kept last, if it has gone on since, and is lost.
+	before time.Time
+}
+
+// older is a clause about what was kept, and is not restored as it is older than what the session
+// has told; "" where there is none.
+func (r remains) older() string {
+	if r.before.IsZero() {
+		return ""
+	}
+	return "; it was last kept on disk at " + r.before.Format(time.RFC3339) + " and has gone on since, so what was kept is out of date, and is not restored"
+}
+
+// left says what is left of what the session had before this epoch.
+func (c *claim) left() remains {
 	c.n.mu.Lock()
 	defer c.n.mu.Unlock()
-	return c.keptLocked()
+	return c.leftLocked()
 }
 
-func (c *claim) keptLocked() bool { return c.own.Past().Kept != "" && c.e.dropped != c.own }
+func (c *claim) leftLocked() remains {
+	past := c.own.Past()
+	return remains{kept: past.Kept != "" && c.e.dropped != c.own, before: past.Before}
+}
 
 func (t turn) Life() context.Context { return t.c.life }
 

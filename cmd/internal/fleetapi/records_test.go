@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -128,6 +129,44 @@ func TestKeptForAnother(t *testing.T) {
 		require.Contains(t, rec.Body.String(), "with what was kept of it on disk")
 		require.NotContains(t, rec.Body.String(), "is gone")
 		require.Equal(t, "5", c.run("e5", "k", 2).Body.String(), "it goes on, though the node that had it is gone")
+	})
+}
+
+// TestWhatIsOutOfDate: who goes on with a session whose node has died since it was restored is told
+// when it was last kept, before anything begins, and with the first result; who has reset it is not.
+func TestWhatIsOutOfDate(t *testing.T) {
+	dir := t.TempDir()
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		shared := folder(t, dir)
+		a, b := joinKeeping(t, m, w, "a", shared), joinKeeping(t, m, w, "b", shared)
+		defer a.leave()
+		defer b.leave()
+		kept := time.Now().UTC().Format(time.RFC3339)
+		for _, session := range []string{"k", "l"} {
+			require.Equal(t, "1", a.run("1-"+session, session, 0).Body.String())
+			require.NoError(t, a.sleep(t.Context(), named(session)))
+		}
+		time.Sleep(time.Minute)
+		for _, session := range []string{"k", "l"} {
+			require.Equal(t, "2", a.run("2-"+session, session, 1).Body.String())
+		}
+		require.NoError(t, a.records.Delete(t.Context(), named("l").ID())) // as a reset does
+		list, err := shared.List(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, list)
+		a.kill()
+		time.Sleep(2 * ttl)
+		older := "it was last kept on disk at " + kept + " and has gone on since, so what was kept is out of date, and is not restored"
+		for _, rec := range []*httptest.ResponseRecorder{b.run("3-k", "k", 0), b.run("3-k", "k", 2)} {
+			require.Contains(t, []string{"epoch_needed", "epoch_gone"}, code(rec))
+			require.Contains(t, rec.Body.String(), "is lost; "+older)
+		}
+		require.Equal(t, "1", b.run("3-k", "k", 3).Body.String())
+		require.Equal(t, []string{"the session begins anew, in epoch 3: what it had in memory in epoch 2 is gone, with its node or its end; " + older}, b.news)
+		require.Equal(t, "epoch_needed", code(b.run("3-l", "l", 0)))
+		require.Equal(t, "1", b.run("3-l", "l", 3).Body.String())
+		require.NotContains(t, b.news[1], "on disk")
 	})
 }
 

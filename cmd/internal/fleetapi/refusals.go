@@ -32,7 +32,7 @@ func (n *Node) refused(err error) *httpserver.Refusal {
 	case is:
 		return no
 	case isEpoch:
-		return gone(other.Meant, other.Now, false)
+		return gone(other.Meant, other.Now, remains{})
 	case errors.Is(err, fleet.ErrBegun):
 		return refusal(http.StatusConflict, "begun", err.Error(), "ask for its result: GET /api/executions/ID", 0)
 	case errors.Is(err, fleet.ErrLost):
@@ -45,33 +45,33 @@ func (n *Node) refused(err error) *httpserver.Refusal {
 	}
 }
 
-// gone is the answer to who went on with an epoch that is over. kept says that what the session
-// had was kept on disk.
-func gone(meant, now uint64, kept bool) *httpserver.Refusal {
+// gone is the answer to who went on with an epoch that is over, with what is left of what the session
+// had.
+func gone(meant, now uint64, left remains) *httpserver.Refusal {
 	if meant > now {
 		return refusal(http.StatusConflict, "epoch_gone", fmt.Sprintf("the session was never in epoch %d: it is in epoch %d", meant, now), "send the epoch that an answer about the session has said", 0)
 	}
 	with := "without it"
-	if kept {
+	if left.kept {
 		with = "with that"
 	}
-	r := refusal(http.StatusConflict, "epoch_gone", became(meant, now, kept), fmt.Sprintf("nothing was begun; to go on %s, send %s: %d", with, HeaderEpoch, now), 0)
+	r := refusal(http.StatusConflict, "epoch_gone", became(meant, now, left), fmt.Sprintf("nothing was begun; to go on %s, send %s: %d", with, HeaderEpoch, now), 0)
 	r.Epoch = now
 	return r
 }
 
 // became says what became of a session since an epoch.
-func became(since, now uint64, kept bool) string {
-	if kept {
+func became(since, now uint64, left remains) string {
+	if left.kept {
 		return fmt.Sprintf("the session is in epoch %d, with what was kept of it on disk: whatever was begun in epoch %d and not answered is lost", now, since)
 	}
-	return fmt.Sprintf("the session is in epoch %d: what it had in memory in epoch %d is gone, and whatever was begun then and not answered is lost", now, since)
+	return fmt.Sprintf("the session is in epoch %d: what it had in memory in epoch %d is gone, and whatever was begun then and not answered is lost", now, since) + left.older()
 }
 
 // needed is the answer to who has not said which epoch they know, where code may have run
 // in an earlier one.
-func needed(own *fleet.Ownership, kept bool) *httpserver.Refusal {
-	r := refusal(http.StatusConflict, "epoch_needed", became(own.Used(), own.Epoch(), kept),
+func needed(own *fleet.Ownership, left remains) *httpserver.Refusal {
+	r := refusal(http.StatusConflict, "epoch_needed", became(own.Used(), own.Epoch(), left),
 		fmt.Sprintf("nothing was begun; if this is no repetition, send it with %s: %d", HeaderEpoch, own.Epoch()), 0)
 	r.Epoch = own.Epoch()
 	return r

@@ -276,13 +276,13 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		}
 		epoch, behind = c.own.Epoch(), true
 	case epoch != 0 && (epoch <= c.own.Used() || epoch < c.own.First() || epoch > c.own.Epoch()):
-		err = gone(epoch, c.own.Epoch(), c.kept())
+		err = gone(epoch, c.own.Epoch(), c.left())
 	case epoch != 0:
 		// Nothing was begun since the one that it names: that may have been given up while
 		// the client took notice of it.
 		epoch = c.own.Epoch()
 	case epoch == 0 && t.starts && c.own.Used() > 0:
-		err = needed(c.own, c.kept())
+		err = needed(c.own, c.left())
 	}
 	if err != nil {
 		n.refuse(r.Context(), w, err)
@@ -336,7 +336,7 @@ func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, c *claim, p
 	case err == nil && status == http.StatusNotFound:
 		return false
 	case err == nil && status == http.StatusGone: // nobody knows any more
-		n.refuse(r.Context(), w, gone(epoch, c.own.Epoch(), c.kept()))
+		n.refuse(r.Context(), w, gone(epoch, c.own.Epoch(), c.left()))
 		return true
 	case err == nil && status == http.StatusOK:
 		n.place(t.execution, p.ID)
