@@ -237,9 +237,11 @@ try {
     await page.reload({ waitUntil: "load" });
     await seeText("#terminal .xterm-rows", "onerror");
     await page.focus("#terminal textarea");
+    t.refusals = true; // its size may be told to a process that has just ended
     await page.keyboard.type("exit 3\n");
     await seeText("#terminal-state", "has ended");
     await seeText("#processes", "ended with 3");
+    t.refusals = false;
     await ask("POST", "/api/workspaces/lab/processes", { args: ["sh", "-c", 'echo "$0"; exec sleep 600', evil] });
     await seeText("#processes", "sleep 600");
     await page.click('#processes [aria-label^="Output of"]');
