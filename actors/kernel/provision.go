@@ -371,10 +371,10 @@ func (i Isolation) Walled() bool {
 // alike. They are protected from one another where each has a user of its own; from
 // IsolationLandlock on those of a fork server do not signal or trace one another either,
 // but share the files of Write, and /dev/shm. Like all of this it is no
-// replacement for a virtual machine around code that attacks the kernel. A backend
-// that cannot isolate refuses the rungs from IsolationLandlock on.
+// replacement for a virtual machine around code that attacks the kernel. A backend refuses
+// what it has not: Jupyter's all above IsolationSeccomp, and any for a server of somebody else.
 type Isolation struct {
-	// Level is a rung. "": IsolationPrivileges. One that is named and that the
+	// Level is a rung. "": IsolationPrivileges; for Jupyter kernels, IsolationOff. One that the
 	// system does not have is refused.
 	Level string
 	// Write names folders that sessions may change, from IsolationLandlock on. nil:

@@ -46,14 +46,23 @@ type session struct {
 	serve Serve
 }
 
-// Start listens on a free port of the loopback interface. ctx bounds Start only.
-func Start(ctx context.Context) (*Server, error) {
+// Start listens on a free port of the loopback interface or, where path is not "", on a socket
+// with that path, for code that has no network. ctx bounds Start only.
+func Start(ctx context.Context, path string) (*Server, error) {
 	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	network, address := "tcp", "127.0.0.1:0"
+	if path != "" {
+		network, address = "unix", path
+	}
+	listener, err := lc.Listen(ctx, network, address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for host calls: %w", err)
 	}
-	s := &Server{url: "http://" + listener.Addr().String(), served: make(chan struct{}), sessions: map[string]session{}}
+	url := "http://" + listener.Addr().String()
+	if path != "" {
+		url = "unix:" + path
+	}
+	s := &Server{url: url, served: make(chan struct{}), sessions: map[string]session{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
 		Handler:        http.HandlerFunc(s.handle),

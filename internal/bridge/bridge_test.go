@@ -5,10 +5,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -25,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func start(t *testing.T) *bridge.Server {
 	t.Helper()
-	s, err := bridge.Start(t.Context())
+	s, err := bridge.Start(t.Context(), "")
 	require.NoError(t, err)
 	require.True(t, strings.HasPrefix(s.URL(), "http://127.0.0.1:"), s.URL())
 	t.Cleanup(func() {
@@ -138,7 +140,7 @@ func TestWhoHangsUpEndsItsCall(t *testing.T) {
 // holds up neither a call nor the end.
 func TestHalfARequest(t *testing.T) {
 	t.Parallel()
-	s, err := bridge.Start(t.Context())
+	s, err := bridge.Start(t.Context(), "")
 	require.NoError(t, err)
 	token := s.Register("one", echo)
 	var conns []net.Conn
@@ -167,4 +169,28 @@ func TestHalfARequest(t *testing.T) {
 		require.NotErrorIs(t, err, os.ErrDeadlineExceeded, "it is closed")
 		require.NoError(t, c.Close())
 	}
+}
+
+func TestOverASocketWithAPath(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "h")
+	s, err := bridge.Start(t.Context(), path)
+	require.NoError(t, err)
+	require.Equal(t, "unix:"+path, s.URL())
+	token := s.Register("s", func(_ context.Context, c messages.HostCall) messages.HostResult {
+		return messages.HostResult{Value: c.Args}
+	})
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", path)
+	}}}
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://localhost"+bridge.Path, strings.NewReader(`{"session":"s","run":"1","name":"n","args":{"a":1}}`))
+	require.NoError(t, err)
+	r.Header.Set("Authorization", "Bearer "+token)
+	answer, err := client.Do(r)
+	require.NoError(t, err)
+	body, err := io.ReadAll(answer.Body)
+	require.NoError(t, errors.Join(err, answer.Body.Close()))
+	require.JSONEq(t, `{"ok":true,"value":{"a":1}}`, string(body))
+	require.NoError(t, s.Close(t.Context()))
+	require.NoFileExists(t, path)
 }

@@ -1,9 +1,10 @@
 // Package bridge is the endpoint through which the code in a Jupyter kernel
-// calls its host: HTTP on a loopback address, one token for each session.
+// calls its host: HTTP on a loopback address or, for code without a network, on a socket with a
+// path; one token for each session.
 //
 // # Guarantees
 //
-//   - It listens on 127.0.0.1 only. A request without the token of a session
+//   - It listens on 127.0.0.1 or on that socket, and nowhere else. A request without the token of a session
 //     that is registered is refused, and tokens are compared in constant time.
 //   - A call reaches the function that its session registered, and no other.
 //   - A request that does not come whole is waited for as long as package inbound

@@ -17,7 +17,12 @@
 //     says what an owner does not reach. A gateway that hosts share has none: what its
 //     kernels have started in a session of their own stays.
 //   - A kernel can read the environment of its gateway (/proc), as any process of the
-//     user can: that of the kernels, and the token.
+//     user can: that of the kernels, and the token; with [Options.Rules] from Landlock on it
+//     cannot, where Linux has scopes (6.12).
+//   - With Options.Rules, gateway and kernels are confined from their first instruction, and so is
+//     all that they start. What decides how kernels start is theirs to read alone. The
+//     gateway listens on a socket that it is given, and Launch fails rather than to start
+//     one without the rules.
 //   - On Linux the gateway is killed when the host dies, and a kernel when the
 //     gateway does, also when it is stuck in native code. Elsewhere kernels
 //     notice by themselves that the gateway is gone, within seconds.

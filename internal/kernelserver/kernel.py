@@ -36,6 +36,19 @@ def owned():
         os._exit(1)  # it died before it was asked for
 
 
+def walls():
+    """Returns what keeps this process from its siblings, None where there are no walls."""
+    import importlib.util
+
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "walled.py")
+    if not os.path.exists(path):
+        return None
+    spec = importlib.util.spec_from_file_location("coppice_walled", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.apart
+
+
 def listen():
     """Opens the sockets of the kernel before there is anything that reads them.
 
@@ -72,7 +85,10 @@ def listen():
     return found
 
 
+apart = walls()
 owned()
+if apart is not None and not forks:
+    apart()
 early = {} if forks else listen()
 
 # Kernels are not debugged over the gateway, and debugpy would be a third of the
@@ -80,7 +96,7 @@ early = {} if forks else listen()
 halted = sys.modules.setdefault("debugpy", None) is None
 
 import zmq
-from ipykernel.iostream import OutStream
+from ipykernel.iostream import IOPubThread, OutStream
 from ipykernel.kernelapp import IPKernelApp
 
 try:
@@ -108,6 +124,16 @@ class Kernel(IPKernelApp):
         # of 1000 messages, and a loop that prints and flushes is that fast.
         context.sndhwm = 0
         super().init_iopub(context)
+
+
+def without_pipe(self):
+    """Takes the place of what opens a port for the output of processes that a cell forks:
+    behind walls there is none, and ZeroMQ would end the process that asks for one."""
+    self._pipe_flag = False
+
+
+if apart is not None and hasattr(IOPubThread, "_setup_pipe_in"):
+    IOPubThread._setup_pipe_in = without_pipe
 
 
 # The pipes of which something was read that is not on its way yet, and how much is read at
@@ -227,6 +253,8 @@ ready = None
 if forks:
     ready = become()
     owned()
+    if apart is not None:
+        apart()
     early = listen()
 app = Kernel.instance()
 app.initialize()

@@ -1,5 +1,6 @@
 # Runs a Kernel Gateway as "python -m kernel_gateway" does, which takes its arguments,
-# and has it answer sooner. Where forks.py is beside this file, its kernels are forked.
+# and has it answer sooner. Where forks.py is beside this file, its kernels are forked, and
+# where walled.py is, it stands behind walls.
 import gc
 import importlib.util
 import os
@@ -27,6 +28,9 @@ forks = beside("forks")
 if forks is not None:
     forks.begin()  # first: it comes up while the gateway does
 beside("late").put_off()
+walled = beside("walled")
+if walled is not None:
+    walled.serve()
 
 # Nothing of what is imported becomes garbage, and looking for it is a fifth of this.
 collects = gc.isenabled()

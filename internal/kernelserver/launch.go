@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -41,24 +40,30 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 		// took the port.
 		token = newToken()
 	}
-	port, err := freePort(ctx)
+	place, err := newPlace(ctx, o.walled())
 	if err != nil {
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
+	defer place.close()
 	dir, err := newPrivate(o)
 	if err != nil {
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
-	s := &Server{url: "http://127.0.0.1:" + strconv.Itoa(port), token: token, dir: dir, vars: o.KernelVars}
+	s := &Server{url: "http://127.0.0.1:" + strconv.Itoa(place.port), token: token, dir: dir, vars: o.KernelVars, walled: o.walled()}
 	ring := process.RingOptions{}
 	if o.Output != nil {
 		ring.Tee = process.Lines(func(l string) { o.Output(s.scrub(l)) })
 	}
 	s.output = process.NewRing(ring)
-	s.proc, err = process.Start(process.Options{
-		Path: o.Runtime.Path, Args: o.args(dir, port), Env: o.env(token, dir), Dir: dir.empty(),
+	start, started, err := o.confined(dir, process.Options{
+		Path: o.Runtime.Path, Args: o.args(dir, place.port), Env: o.env(token, dir), Dir: dir.empty(), ExtraFiles: place.files(),
 		Stdout: s.output, Stderr: s.output, NoFile: noFile, Owner: o.Owner,
 	})
+	if err == nil {
+		s.proc, err = process.Start(start)
+	}
+	started()
+	place.close() // so that who asks hears of the gateway's end at once
 	if err != nil {
 		err = errors.Join(err, dir.remove())
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
@@ -82,21 +87,6 @@ func newToken() string {
 	b := make([]byte, 32)
 	_, _ = rand.Read(b) // never fails: crypto/rand ends the program instead
 	return hex.EncodeToString(b)
-}
-
-// freePort returns a port of the loopback interface that was free just now.
-func freePort(ctx context.Context) (int, error) {
-	var lc net.ListenConfig
-	l, err := lc.Listen(ctx, "tcp4", "127.0.0.1:0")
-	if err != nil {
-		return 0, fmt.Errorf("find a free port: %w", err)
-	}
-	defer func() { _ = l.Close() }()
-	addr, ok := l.Addr().(*net.TCPAddr)
-	if !ok {
-		return 0, fmt.Errorf("find a free port: %v is not a TCP address", l.Addr())
-	}
-	return addr.Port, nil
 }
 
 // portTaken reports whether an attempt failed because somebody else listened.

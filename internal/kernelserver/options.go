@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
 const (
@@ -68,6 +69,10 @@ type Options struct {
 	// Start bounds each attempt of Launch: how long the gateway may have had the
 	// chance to answer. The zero value is that of [opportunity.Starting].
 	Start opportunity.Budget
+	// Rules confine the gateway with its kernels, and all that they start. Its private
+	// directory is opened as far as they need it. The zero value does not. Not for a gateway
+	// that outlives its host.
+	Rules sandbox.Rules
 	// Owner owns the gateway and its kernels, and all that they start. nil: nothing does.
 	// A gateway that outlives its host has none.
 	Owner *process.Owner

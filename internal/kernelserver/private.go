@@ -53,6 +53,9 @@ const (
 //	forks.py                  makes kernels by fork; not there where they are spawned,
 //	                          and so is the next
 //	zygote.py                 runs what they are forked from
+//	walled.py                 what both, and kernels, do behind walls, as walls.json says;
+//	                          not there where there are none
+//	h                         the socket of host calls; likewise
 //	modules.json              what kernels are prepared with
 //	modules.bin               the same, compiled by the first of them
 //	r/                        connection files and sockets
@@ -76,6 +79,7 @@ func (p private) config() string  { return p.join("c") }
 func (p private) ipython() string { return p.join("i") }
 func (p private) scratch() string { return p.join("t") }
 func (p private) empty() string   { return p.join("w") }
+func (p private) calls() string   { return p.join("h") }
 
 // newPrivate makes the directory for a gateway.
 func newPrivate(o Options) (private, error) {
@@ -138,6 +142,13 @@ func (p private) fill(o Options) error {
 	files := []content{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("kernel_gateway.py"), gatewayStart}, {p.join("server.py"), serverScript}, {p.join("late.py"), lateScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}}
 	if o.forks() {
 		files = append(files, content{p.join("forks.py"), forksScript}, content{p.join("zygote.py"), zygoteScript})
+	}
+	if o.walled() {
+		told, err := json.Marshal(walls{Listener: listener, Scopes: o.Rules.Scopes()})
+		if err != nil {
+			return err
+		}
+		files = append(files, content{p.join("walled.py"), walledScript}, content{p.join("walls.json"), told})
 	}
 	for _, f := range files {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {

@@ -21,6 +21,7 @@ type Server struct {
 	token  string
 	dir    private
 	vars   []string
+	walled bool // see Options.Rules
 	proc   *process.Process
 	output *process.Ring
 
@@ -73,6 +74,15 @@ func (s *Server) scrub(line string) string { return strings.ReplaceAll(line, s.t
 
 // RSS returns the resident memory of the gateway alone, in bytes.
 func (s *Server) RSS() (int64, error) { return process.RSS(s.proc.PID()) }
+
+// Calls is the path of a socket for the calls of kernels to their host: one that they can
+// reach, and not replace. "": they can reach a port.
+func (s *Server) Calls() string {
+	if !s.walled {
+		return ""
+	}
+	return s.dir.calls()
+}
 
 // KernelEnv returns the "env" object for the POST of one kernel; see the
 // package comment. Of extra it takes KERNEL_* and the names in

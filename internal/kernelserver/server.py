@@ -28,6 +28,11 @@ spec = importlib.util.spec_from_file_location("coppice_late", os.path.join(os.pa
 late = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(late)
 late.put_off()
+if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "walled.py")):
+    spec = importlib.util.spec_from_file_location("coppice_walled", os.path.join(os.path.dirname(os.path.abspath(__file__)), "walled.py"))
+    walled = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(walled)
+    walled.serve()
 
 from jupyter_server.serverapp import ServerApp
 from jupyter_server.services.kernels import handlers

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
 //go:embed gateway.py
@@ -53,7 +54,10 @@ type Shared struct {
 // gateway. Until Start, the directory goes when this process ends.
 func NewShared(ctx context.Context, o Options, s Sharing) (*Shared, error) {
 	o = o.withDefaults()
-	port, err := freePort(ctx)
+	if o.Rules.Level != sandbox.Off {
+		return nil, &LaunchError{Problem: "walls end with their host, and a gateway that hosts share does not"}
+	}
+	place, err := newPlace(ctx, false)
 	if err != nil {
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
@@ -61,7 +65,7 @@ func NewShared(ctx context.Context, o Options, s Sharing) (*Shared, error) {
 	if err != nil {
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
-	g := &Shared{URL: "http://127.0.0.1:" + strconv.Itoa(port), Token: newToken(), Dir: string(dir), o: o, port: port}
+	g := &Shared{URL: "http://127.0.0.1:" + strconv.Itoa(place.port), Token: newToken(), Dir: string(dir), o: o, port: place.port}
 	settings, err := json.Marshal(map[string]any{
 		"dir": s.Dir, "private": string(dir), "name": s.Name, "max_kernels": o.MaxKernels,
 		"idle": s.IdleEnd.Seconds(), "keep": s.Keep.Seconds(),

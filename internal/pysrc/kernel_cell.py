@@ -9,6 +9,7 @@ import http.client
 import json
 import os
 import select
+import socket
 import sys
 import threading
 import urllib.parse
@@ -31,6 +32,18 @@ class InputTimeout(TimeoutError):
 InputTimeout.__module__ = "coppice"
 
 
+class _Local(http.client.HTTPConnection):
+    """A connection to a socket with a path, where the kernel has no network."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("localhost")
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(self._path)
+
+
 class Bridge:
     """The transport: one HTTP request for each call, over connections that are
     used again. Proxies are not asked: the host is on this machine."""
@@ -38,7 +51,7 @@ class Bridge:
     def __init__(self, shell: Any, url: str, token: str, session: str) -> None:
         self._shell = shell
         place = urllib.parse.urlsplit(url) if url else None
-        self._place = (place.hostname, place.port) if place else None
+        self._place = place and (place.path if place.scheme == "unix" else (place.hostname, place.port))
         self._headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
         self._session = session
         self._lock = threading.Lock()
@@ -86,7 +99,7 @@ class Bridge:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
             if connection is None:
-                return http.client.HTTPConnection(*self._place)  # type: ignore[misc]
+                return _Local(self._place) if isinstance(self._place, str) else http.client.HTTPConnection(*self._place)  # type: ignore[misc]
             if connection.sock is not None and not select.select([connection.sock], [], [], 0)[0]:
                 return connection
             connection.close()

@@ -77,7 +77,8 @@
 // SSH agent) and files in /dev/shm are the user's, for a session too, and sessions of one
 // host share what they may write; [Rules.Private] closes /dev/shm. The command lines of all processes can be read on
 // every rung below gvisor. Debuggers do not work from seccomp on, and a process sets the affinity and
-// the scheduling of itself alone, by the number 0. [github.com/coppice-run/coppice/environment.Walls]
+// the scheduling of itself alone, by the number 0; who asks for the usual scheduling by another
+// number is told that it is done, and nothing is. [github.com/coppice-run/coppice/environment.Walls]
 // is the table of it, and package test/escape proves each cell. Below gvisor
 // everything shares the kernel of the host; code that attacks the kernel needs that rung, or a virtual
 // machine around it.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
@@ -79,6 +80,9 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		server, err := b.o.Server.endpoint(ctx, o)
 		if err != nil {
 			return nil, err
+		}
+		if o.Key.Cwd != "" && !server.rules.Covers(o.Key.Cwd) {
+			return nil, fmt.Errorf("start a kernel: %w", walls.Closed(o.Key.Cwd))
 		}
 		waiting(kernel.Waiting{Subject: opportunity.Processes(server.process())})
 		i, err := b.startOn(ctx, server, o, progress)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/machine"
@@ -36,7 +37,8 @@ type HostOptions struct {
 	KernelName string
 	// Shared says that the hosts of this user share one local gateway for each Python
 	// environment, which outlives them and ends itself when it has not been used for
-	// Idle. false: the host starts one of its own, which ends with it.
+	// Idle. false: the host starts one of its own, which ends with it. So does a host, or
+	// a workspace, with isolation from IsolationLandlock on: what others use is not behind its walls.
 	Shared bool
 	// KeepSessions is Options.KeepSessions for this backend alone, where it is one of
 	// several that may be chosen. false: as the options of the host say.
@@ -203,10 +205,16 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	case s.Limits != only:
 		return nil, errors.New("the gateway backend has no limits but Runtime; use the runner backend")
 	}
-	switch level := s.Isolation.Level; level {
-	case "", kernel.IsolationOff, kernel.IsolationPrivileges:
-	default:
-		return nil, fmt.Errorf("the gateway backend cannot isolate its kernels (%s was asked for); use the runner backend", level)
+	isolation, err := isolate(s.Isolation, o.URL, o.Shared, s.Keep || o.KeepSessions)
+	if err != nil {
+		return nil, err
+	}
+	level, description, err := isolation.Active()
+	if err != nil {
+		return nil, err
+	}
+	if kernel.Isolation(isolation).Walled() {
+		o.Shared = false // what other hosts use is not behind the walls of this one
 	}
 	if s.MaxSessions > MaxKernels && (!o.Shared || o.URL != "") {
 		return nil, fmt.Errorf("%d sessions are more than the %d kernels that one Kernel Gateway holds; use a shared gateway, or the runner backend", s.MaxSessions, MaxKernels)
@@ -222,6 +230,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	server := NewServer(ServerOptions{
 		Warm: warm.kernels, WarmLazy: warm.lazy, WarmIdle: s.IdleTTL, Home: s.Dir, Python: s.Python, Env: s.Env, URL: o.URL, Token: o.Token, HostCalls: s.HostCalls,
 		Start: s.Start, Owner: s.Owner, Shared: o.Shared, IdleEnd: o.Idle, ShardKernels: o.Kernels, MaxKernels: s.MaxSessions, KernelName: o.KernelName, NoFork: o.NoFork, Trace: s.Trace, SkipCheck: s.SkipCheck,
+		Isolation: kernel.Isolation(isolation),
 	})
 	journal := ""
 	if s.Keep {
@@ -229,7 +238,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	}
 	return &provided{
 		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules}),
-		Server:  server, site: s, remotes: remotes,
+		Server:  server, site: s, remotes: remotes, level: level, description: description,
 	}, nil
 }
 
@@ -240,7 +249,20 @@ type provided struct {
 
 	site    kernel.Site
 	remotes []jupyter.Remote
+
+	level, description string
 }
+
+// Isolation returns the rung that kernels are on, and what it does, in words.
+func (p *provided) Isolation() (level, description string) { return p.level, p.description }
+
+// Confine puts a program behind the walls that the kernels are behind.
+func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
+	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders)
+}
+
+// Close removes the folders of what stands behind walls.
+func (p *provided) Close() error { return p.Server.folders.Remove() }
 
 // Process returns the gateway.
 func (p *provided) Process() (name string, s kernel.Server) { return nameServer, p.Server }
@@ -281,4 +303,7 @@ var (
 	_ kernel.Keeper    = (*provided)(nil)
 	_ kernel.Checker   = (*provided)(nil)
 	_ kernel.Secretive = (*provided)(nil)
+	_ kernel.Isolator  = (*provided)(nil)
+	_ kernel.Confiner  = (*provided)(nil)
+	_ kernel.Closer    = (*provided)(nil)
 )

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/bridge"
 	"github.com/coppice-run/coppice/internal/ipctrace"
 	"github.com/coppice-run/coppice/internal/jupyter"
@@ -18,6 +19,7 @@ import (
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/internal/sandbox"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -64,6 +66,10 @@ type ServerOptions struct {
 	WarmIdle time.Duration
 	// NoFork spawns the kernels of a gateway that is started; see [HostOptions].
 	NoFork bool
+	// Isolation says what kernels, and the gateway that is started for them, are kept from;
+	// its folders are absolute. It holds for a gateway of the host's own alone. "" as the
+	// level: nothing.
+	Isolation kernel.Isolation
 	// Trace is where requests and messages are noted. nil: nowhere.
 	Trace *ipctrace.File
 	// SkipCheck takes it for granted that the interpreter has the packages.
@@ -98,6 +104,8 @@ type Endpoint struct {
 	// several says that it is one of several, gone that it does not answer then.
 	several bool
 	gone    atomic.Bool
+	// rules confine the gateway and its kernels, when it is of this host.
+	rules sandbox.Rules
 	// Bridge takes the host calls of its kernels; nil: they cannot call the host.
 	Bridge *bridge.Server
 }
@@ -118,6 +126,8 @@ type Server struct {
 	served pyenv.Known // the interpreter of a gateway that was up; belongs to Run
 	// packages are those of it: they are looked at again when it could not be used.
 	packages []pyenv.Package // belongs to Run
+
+	folders walls.Folders // of what stands behind walls
 
 	leaving atomic.Bool
 	// closing holds the keys of sessions that are closed for good, though the host
@@ -209,8 +219,12 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 			return stopped(ctx, err)
 		}
 	}
+	rules, env, err := confined(rt, s.o.Isolation, &s.folders)
+	if err != nil {
+		return err
+	}
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{
-		Runtime: rt, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner, Fork: !s.o.NoFork,
+		Runtime: rt, Env: env, Rules: rules, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner, Fork: !s.o.NoFork,
 	})
 	if err != nil {
 		return stopped(ctx, err)
@@ -226,12 +240,12 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		return fmt.Errorf("use the gateway: %w", err)
 	}
 	defer client.Close()
-	calls, closeBridge, err := s.openBridge(ctx, true)
+	calls, closeBridge, err := s.openBridge(ctx, true, server.Calls())
 	if err != nil {
 		return err
 	}
 	defer closeBridge()
-	end := &Endpoint{Client: client, Local: true, Process: server.Identity(), KernelEnv: server.KernelEnv, Bridge: calls}
+	end := &Endpoint{Client: client, Local: true, Process: server.Identity(), KernelEnv: server.KernelEnv, Bridge: calls, rules: rules}
 	end.warm = s.pool(func(c context.Context, name string) (spare, error) {
 		k, err := client.Start(c, jupyter.StartRequest{Name: name, Env: end.KernelEnv(nil)})
 		return spare{k, end}, err
@@ -250,12 +264,12 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 }
 
 // openBridge opens the endpoint of host calls, when there is to be one and
-// kernels can reach it.
-func (s *Server) openBridge(ctx context.Context, reachable bool) (*bridge.Server, func(), error) {
+// kernels can reach it: on a port or, where path is not "", on a socket with that path.
+func (s *Server) openBridge(ctx context.Context, reachable bool, path string) (*bridge.Server, func(), error) {
 	if !s.o.HostCalls || !reachable {
 		return nil, func() {}, nil
 	}
-	b, err := bridge.Start(ctx)
+	b, err := bridge.Start(ctx, path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ndjson"
 )
@@ -118,7 +119,7 @@ const awayPoll = 20 * time.Millisecond
 // startIn does so where sessions are made now.
 func (b *Backend) startIn(ctx context.Context, p *place, o kernel.StartOptions, modules string, progress func(string)) (*Interpreter, error) {
 	if o.Key.Cwd != "" && !p.rules.Covers(o.Key.Cwd) {
-		return nil, fmt.Errorf("start a session: %w", closed(o.Key.Cwd))
+		return nil, fmt.Errorf("start a session: %w", walls.Closed(o.Key.Cwd))
 	}
 	if p.spawn != nil {
 		back, err := b.turns.Take(ctx, progress, o.Waiting)

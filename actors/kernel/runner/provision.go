@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/custody"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/machine"
@@ -82,11 +83,11 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if err := limits(s.Limits).check(); err != nil {
 		return nil, err
 	}
-	rung, err := absolute(s.Isolation)
+	rung, err := walls.Absolute(s.Isolation)
 	if err != nil {
 		return nil, err
 	}
-	level, description, err := isolation(rung).active()
+	level, description, err := walls.Isolation(rung).Active()
 	if err != nil {
 		return nil, err
 	}
@@ -163,25 +164,6 @@ func (p provisioner) spares(sessions int) int {
 	}
 }
 
-// absolute makes the folders of an isolation absolute.
-func absolute(i kernel.Isolation) (kernel.Isolation, error) {
-	if i.Write == nil {
-		i.Write = []string{"."}
-	}
-	for _, list := range []*[]string{&i.Write, &i.Read} {
-		all := make([]string, 0, len(*list))
-		for _, p := range *list {
-			abs, err := filepath.Abs(p)
-			if err != nil {
-				return i, fmt.Errorf("the folder %q of the isolation: %w", p, err)
-			}
-			all = append(all, abs)
-		}
-		*list = all
-	}
-	return i, nil
-}
-
 // provided is the backend of a host, with all that it can do.
 type provided struct {
 	*Backend
@@ -220,6 +202,12 @@ func (p *provided) Kept() (kept bool, why string) { return p.Server.keep.kept() 
 // Isolation returns the rung that sessions are on, and what it does, in words.
 func (p *provided) Isolation() (level, description string) { return p.level, p.description }
 
+// Confine puts a program behind the walls that the sessions are behind. Their temporary
+// folder is the program's, where the system's own is closed to it.
+func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
+	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders)
+}
+
 // Check looks for the interpreter, unless that was done.
 func (p *provided) Check(ctx context.Context) error {
 	if p.site.Found != nil {
@@ -237,6 +225,7 @@ var (
 	_ kernel.Isolator = (*provided)(nil)
 	_ kernel.Checker  = (*provided)(nil)
 	_ kernel.Closer   = (*provided)(nil)
+	_ kernel.Confiner = (*provided)(nil)
 	_ kernel.Keeper   = (*provided)(nil)
 	_ kernel.Heir     = (*provided)(nil)
 )

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ipctrace"
@@ -90,8 +91,8 @@ type Server struct {
 	mu    sync.Mutex
 	trees []*cgroup.Tree // what Close removes
 	pools []*userPool    // what Close gives back
-	temp  string         // the temporary files of confined sessions; "" before the first
-	boxes string         // what sandboxes with a kernel of their own keep; "" before the first
+
+	folders walls.Folders // of confined sessions and programs; Close removes them
 }
 
 // MaxSpares is how many sessions a server forks ahead at most.
@@ -280,7 +281,7 @@ func (s *Server) openUsers(ctx context.Context, python string, rules sandbox.Rul
 	if !rules.Users {
 		return nil, nil //nolint:nilnil // sessions without users of their own are as good
 	}
-	temp, err := s.temporary()
+	temp, err := s.folders.Temporary()
 	if err != nil {
 		return nil, err
 	}

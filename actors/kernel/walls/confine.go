@@ -1,4 +1,4 @@
-package runner
+package walls
 
 import (
 	"fmt"
@@ -8,23 +8,23 @@ import (
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
-// Confine puts a program behind the walls that the sessions are behind. Their temporary
-// folder is the program's, where the system's own is closed to it.
-func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
-	i := isolation(p.Server.o.Isolation)
-	level, err := i.level()
+// Confine puts a program behind the walls that sessions are behind. Their temporary
+// folder is the program's, where the system's own is closed to it. python is the interpreter
+// that runs its owner.
+func (i Isolation) Confine(program kernel.Program, python string, folders *Folders) (kernel.Confined, error) {
+	level, err := i.Rung()
 	if err != nil {
 		return kernel.Confined{}, fmt.Errorf("isolate the process: %w", err)
 	}
 	temp, env := "", []string(nil)
 	if level >= sandbox.Landlock {
-		if temp, err = p.Server.temporary(); err != nil {
+		if temp, err = folders.Temporary(); err != nil {
 			return kernel.Confined{}, err
 		}
 		env = []string{"TMPDIR=" + temp}
 	}
 	// What owns the program is behind its walls, and has to run there.
-	rules, err := i.rules(p.Server.o.Owner.Interpreter(), temp)
+	rules, err := i.Rules(python, temp)
 	if err != nil {
 		return kernel.Confined{}, err
 	}
@@ -44,7 +44,7 @@ func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
 		rules.Level = sandbox.Seccomp
 	}
 	if rules.Inside() {
-		if rules.Scratch, err = p.Server.scratch(); err != nil {
+		if rules.Scratch, err = folders.Scratch(); err != nil {
 			return kernel.Confined{}, err
 		}
 	}
@@ -65,5 +65,3 @@ func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
 	}
 	return c, nil
 }
-
-var _ kernel.Confiner = (*provided)(nil)

@@ -1,0 +1,146 @@
+package escape_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/testpython"
+	"github.com/coppice-run/coppice/workspace"
+)
+
+// ofGateways are the rungs that kernels of a gateway can have.
+var ofGateways = []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp}
+
+// gatewayHost starts one whose kernels are those of a real gateway, on a rung.
+func gatewayHost(t *testing.T, rung, dir string, o coppice.GatewayOptions) *coppice.Host {
+	t.Helper()
+	return host(t, testpython.Path(t), rung, dir, func(all *coppice.Options) { all.Backend = coppice.Gateway(o) })
+}
+
+// TestEscapesOfKernels tries everything from a kernel of a gateway, forked and spawned: what
+// the table says holds for it as for a session of the runner backend.
+func TestEscapesOfKernels(t *testing.T) {
+	free := map[string]bool{}
+	for _, rung := range ofGateways {
+		for _, noFork := range []bool{false, true} {
+			name := fmt.Sprintf("%s/fork=%v", rung, !noFork)
+			if why := environment.LacksRung(rung); why != nil {
+				t.Logf("RUNG gateway %-20s as uid %d: not here: %v", name, os.Geteuid(), why)
+				continue
+			}
+			t.Run(name, func(t *testing.T) { //nolint:paralleltest // the first is what the others are compared with
+				dir := shared(t)
+				h := gatewayHost(t, rung, dir, coppice.GatewayOptions{NoFork: noFork, WarmKernels: -1})
+				level, about := h.Isolation()
+				require.Equal(t, rung, level, about)
+				s := h.Session("escape", coppice.In(dir))
+				escapes, err := environment.TryToEscape(t.Context(), h.Dir(), func(ctx context.Context, code string) (environment.Escaped, error) {
+					r, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}})
+					require.NoError(t, err)
+					require.Len(t, r.JSON, 1, r.Text)
+					return environment.Escaped{JSON: r.JSON[0], Level: level}, nil
+				})
+				require.NoError(t, err)
+				require.Len(t, escapes, len(environment.Walls()))
+				refused, let := 0, []string{}
+				for _, e := range escapes {
+					if rung == kernel.IsolationOff {
+						free[e.Attempt] = !e.Prevented
+					}
+					if want := e.Promised || !free[e.Attempt]; e.Prevented != want {
+						t.Errorf("%s: prevented %v, promised %v: %s", e.Attempt, e.Prevented, e.Promised, e.Detail)
+					}
+					if e.Prevented {
+						refused++
+						continue
+					}
+					let = append(let, e.Attempt)
+				}
+				t.Logf("RUNG gateway %-20s as uid %d: %d of %d attempts refused; allowed: %s", name, os.Geteuid(), refused, len(escapes), strings.Join(let, ", "))
+			})
+		}
+	}
+}
+
+// TestKernelsBehindWalls: what a kernel needs works behind them, and it does nothing to its
+// siblings and its gateway.
+func TestKernelsBehindWalls(t *testing.T) {
+	if why := environment.LacksRung(kernel.IsolationSeccomp); why != nil {
+		t.Logf("RUNG seccomp as uid %d: not here: %v", os.Geteuid(), why)
+		return
+	}
+	dir := shared(t)
+	h := host(t, testpython.Path(t), kernel.IsolationSeccomp, dir, func(o *coppice.Options) {
+		o.Backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1}) // which it has one of its own in place of
+		o.HostCalls = coppice.HostCallOptions{Functions: []coppice.HostFunction{
+			coppice.Function("twice", "", func(_ context.Context, p struct{ X int }) (int, error) { return 2 * p.X, nil }),
+		}}
+	})
+	cell := func(session, code string) string {
+		t.Helper()
+		r, err := h.Session(session, coppice.In(dir)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: code}}})
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+		return strings.TrimSpace(r.Text)
+	}
+	require.Equal(t, "x 4 walled", cell("a", `import os, subprocess, tempfile, sqlite3, asyncio
+open('mine', 'w').write('x')
+os.chmod('mine', 0o640)
+with tempfile.TemporaryFile() as f: f.write(b'x')
+await asyncio.sleep(0)
+print(subprocess.run(['cat', 'mine'], check=True, capture_output=True, text=True).stdout, tool.twice(x=2), 'walled')`))
+	sibling := cell("a", "print(os.getpid())")
+	require.Equal(t, "refused refused refused refused", cell("b", `import os
+def refused(act):
+    try: act()
+    except PermissionError: return 'refused'
+    return 'done'
+print(refused(lambda: os.kill(`+sibling+`, 0)), refused(lambda: os.kill(os.getppid(), 0)),
+    refused(lambda: open('/proc/%d/environ' % os.getppid()).read()), refused(lambda: open('/proc/`+sibling+`/environ').read()))`))
+
+	closed := t.TempDir()
+	_, err := h.Session("c", coppice.In(closed)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
+	require.ErrorContains(t, err, "the isolation keeps sessions out of "+closed)
+
+	w, err := h.Workspace(t.Context(), "w", workspace.Options{})
+	require.NoError(t, err)
+	require.Equal(t, kernel.IsolationSeccomp, w.Info().Isolation)
+	p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{testpython.Path(t), "-c", asks}, Env: map[string]string{"HOST": pid()}})
+	require.NoError(t, err)
+	require.JSONEq(t, `{"rights": 0, "filter": 2, "none new": 1, "become another user": false, "become a group": false,
+		"signal the host": false, "use the network": false, "write outside": false, "write in its folder": true}`, printed(t, p))
+}
+
+// TestRungsThatKernelsCannotHave are refused, and the error names the next step.
+func TestRungsThatKernelsCannotHave(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, rung string
+		o          coppice.GatewayOptions
+		says       string
+	}{
+		{"users", kernel.IsolationUser, coppice.GatewayOptions{}, "the gateway backend has no user of its own for each kernel (isolation user); use the runner backend"},
+		{"namespaces", kernel.IsolationBubblewrap, coppice.GatewayOptions{}, "(isolation bubblewrap); use the runner backend, or the isolation seccomp"},
+		{"a kernel of its own", kernel.IsolationGVisor, coppice.GatewayOptions{}, "(isolation gvisor): its ports and sockets are not in there; use the runner backend"},
+		{"elsewhere", kernel.IsolationLandlock, coppice.GatewayOptions{URL: "http://127.0.0.1:9"}, "kernels of a server that somebody else runs cannot be isolated (landlock was asked for); use the runner backend"},
+		{"kept", kernel.IsolationLandlock, coppice.GatewayOptions{Shared: true, KeepSessions: true}, "KeepSessions: the walls around kernels (isolation landlock) end with their host"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			_, err := coppice.Start(t.Context(), coppice.Options{
+				Backend: coppice.Gateway(c.o), Home: t.TempDir(), Python: testpython.Path(t), Isolation: coppice.Isolation{Level: c.rung, Write: []string{t.TempDir()}},
+			})
+			require.ErrorIs(t, err, coppice.ErrOptions)
+			require.ErrorContains(t, err, c.says)
+		})
+	}
+}
