@@ -198,6 +198,7 @@ function toggle(id) { if (chosen.has(id)) chosen.delete(id); else chosen.add(id)
 
 /** @param {KeyboardEvent} e */
 function gridKey(e) {
+  if (/** @type {Element} */ (e.target).id === "choose-all") return;
   const at = list.findIndex((s) => s.id === active), page = Math.max(1, Math.floor($("rows-box").clientHeight / rowHeight) - 2);
   if ((e.ctrlKey || e.metaKey) && e.key === "a") { e.preventDefault(); list.forEach((s) => chosen.add(s.id)); drawRows(); drawBulk(); return; }
   if (e.ctrlKey || e.metaKey || e.altKey) return;
@@ -232,12 +233,8 @@ function sortBy(next) {
 /** startTable connects the table, once. */
 export function startTable() {
   const head = $("head");
-  const all = /** @type {HTMLInputElement} */ (element("input"));
-  [all.type, all.id, all.title] = ["checkbox", "choose-all", "choose all that are found"];
-  attribute(all, "aria-label", "Choose all that are found");
+  const all = $("choose-all");
   all.addEventListener("change", () => { if (all.checked) list.forEach((s) => chosen.add(s.id)); else chosen.clear(); drawRows(); drawBulk(); });
-  head.append(element("th", "c-mark"));
-  head.firstElementChild.append(all);
   for (const c of columns) {
     const th = element("th", c.cls), b = element("button", "sort", c.title);
     th.scope = "col";
