@@ -221,11 +221,13 @@ func TestAProcessSeesThatItWasStopped(t *testing.T) {
 	begin := time.Now() // what it was late before it was stopped counts, too
 	c := role(t, "watch")
 	require.NoError(t, c.Signal(syscall.SIGSTOP))
+	var threads []process.Thread
+	var err error
 	stands := func() bool { // a thread stops when it gets a processor
-		threads, err := process.Threads(c.Identity())
+		threads, err = process.Threads(c.Identity())
 		return err == nil && !slices.ContainsFunc(threads, func(t process.Thread) bool { return t.State != process.Halted })
 	}
-	require.Eventually(t, stands, within, every)
+	require.Eventually(t, stands, within, every, "%+v %v", &threads, &err)
 	m := Begin(Processes(c.Identity()), nil)
 	const stopped = time.Second
 	require.Eventually(t, func() bool { seen := m.Measure(); return seen.Stopped && seen.Wall > stopped }, within, every)

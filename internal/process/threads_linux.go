@@ -30,17 +30,19 @@ func Threads(id Identity) ([]Thread, error) {
 	defer func() { _ = unix.Close(dir) }()
 	const enough = 1024 // for the entries of MostThreads, or one stat line
 	var room [enough]byte
-	n, err := unix.ReadDirent(dir, room[:])
-	if err != nil {
-		return nil, unread(id.PID, err)
-	}
-	const dots = 2
-	_, _, names := unix.ParseDirent(room[:n], MostThreads+dots, make([]string, 0, MostThreads+dots))
-	found := make([]Thread, 0, min(len(names), MostThreads))
-	for _, name := range names {
-		if len(found) == MostThreads {
+	names := make([]string, 0, MostThreads)
+	for len(names) < MostThreads { // a signal to this process cuts a list short, before its first name perhaps
+		n, err := unix.ReadDirent(dir, room[:])
+		if err != nil {
+			return nil, unread(id.PID, err)
+		}
+		if n <= 0 {
 			break
 		}
+		_, _, names = unix.ParseDirent(room[:n], MostThreads-len(names), names)
+	}
+	found := make([]Thread, 0, len(names))
+	for _, name := range names {
 		tid, err := strconv.Atoi(name)
 		if err != nil {
 			continue

@@ -3,11 +3,14 @@ package process
 import (
 	"os"
 	"os/exec"
+	"runtime"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 )
 
 func TestParseSchedstat(t *testing.T) {
@@ -91,6 +94,45 @@ func TestThreads(t *testing.T) {
 	require.Error(t, cmd.Wait())
 	_, err = Threads(id)
 	require.ErrorIs(t, err, ErrNoProcess)
+}
+
+// TestThreadsUnderSignals: a signal that is to be delivered, as the runtime sends many, ends
+// the listing of a folder early, and says nothing of who is in it.
+func TestThreadsUnderSignals(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", "read line")
+	_, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	id, err := Identify(cmd.Process.Pid)
+	require.NoError(t, err)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	thread := unix.Gettid()
+	over := make(chan struct{})
+	var sends sync.WaitGroup
+	for range 2 {
+		sends.Go(func() {
+			for {
+				select {
+				case <-over:
+					return
+				default:
+					_ = unix.Tgkill(os.Getpid(), thread, unix.SIGURG) // which the runtime takes for its own
+				}
+			}
+		})
+	}
+	for range 1_000 {
+		threads, err := Threads(id)
+		if err != nil || len(threads) != 1 {
+			require.NoError(t, err)
+			require.Len(t, threads, 1)
+		}
+	}
+	close(over)
+	sends.Wait()
+	require.NoError(t, cmd.Process.Kill())
+	_ = cmd.Wait()
 }
 
 // The first thread comes first, and their number is bounded.
