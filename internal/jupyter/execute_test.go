@@ -232,7 +232,8 @@ func TestRateLimitIsNoticed(t *testing.T) {
 }
 
 // The numbers of the messages show that some are missing. Pings, whose answers
-// are numbered too, do not; and with a second client nothing can be said.
+// are numbered too, do not; and with a second client nothing can be said, nor when the
+// server asks in our name: it hears the replies on sockets of its own.
 func TestDroppedMessagesAreNoticed(t *testing.T) {
 	t.Parallel()
 	stranger := map[string]any{"msg_id": "other", "session": "somebody"}
@@ -245,10 +246,14 @@ func TestDroppedMessagesAreNoticed(t *testing.T) {
 		if c.Code == "stranger" {
 			c.Kernel.Publish("status", stranger, map[string]any{"execution_state": "busy"})
 		}
+		if c.Code == "server" {
+			session, _ := c.Header()["session"].(string)
+			c.Kernel.Publish("status", map[string]any{"msg_id": session + "_31415_2", "session": session, "msg_type": "kernel_info_request"}, map[string]any{"execution_state": "idle"})
+		}
 		c.Reply("ok", nil)
 		c.Status("idle")
 	}})
-	for _, code := range []string{"whole", "drops", "whole", "stranger", "drops"} {
+	for _, code := range []string{"whole", "drops", "whole", "stranger", "server", "drops"} {
 		require.NoError(t, k.Ping(within(t)))
 		r, out := run(t, k, code)
 		if code != "drops" {

@@ -3,6 +3,7 @@ package jupyter
 import (
 	"context"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -264,6 +265,14 @@ func (k *Kernel) Delete(ctx context.Context) error {
 // newID returns a message id that is unique in our session.
 func (k *Kernel) newID() string {
 	return k.session + "_" + strconv.FormatUint(k.ids.Add(1), 10)
+}
+
+// asked reports whether a message id is one of newID, of this process or of an earlier one
+// with the same session; those of a server in our session have one number more.
+func (k *Kernel) asked(id string) bool {
+	n, ours := strings.CutPrefix(id, k.session+"_")
+	_, err := strconv.ParseUint(n, 10, 64)
+	return ours && err == nil
 }
 
 // message builds a frame of our session.

@@ -94,6 +94,12 @@ func (k *Kernel) routeTo(x *execution, m *message) *LostError {
 		k.routeExecution(x, m)
 	case x != nil && x.isProbe(k, parent):
 		k.routeProbe(x, m)
+	case m.parent.Session == k.session && !k.asked(parent):
+		// The server asks in the name of the connection, to make sure of its sockets, and
+		// hears the replies on others.
+		k.mu.Lock()
+		k.strangers++
+		k.mu.Unlock()
 	case m.parent.Session == k.session:
 		if kind := outputKinds[m.header.MsgType]; kind != 0 && kind != recordComm {
 			k.mu.Lock()
