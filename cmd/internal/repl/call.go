@@ -53,17 +53,36 @@ func (m *model) enter() {
 	})
 }
 
+// hidden stands for an answer that is not shown, however long it is.
+const hidden = "••••"
+
 // answer hands the text to the cell that asked for it. It is not kept in the
 // history: it may be a secret.
 func (m *model) answer() {
-	id, text := m.asking.ID, m.editor.String()
+	x, id, text := m.running, m.asking.ID, m.editor.String()
+	shown := text
+	if m.asking.Password {
+		shown = hidden
+	}
 	m.calls.run(func() {
 		if _, err := m.o.Session.SubmitInput(id, text); err != nil {
 			m.send(noteMsg{err.Error()})
+			return
 		}
+		m.send(answeredMsg{x, id, shown})
 	})
 	m.asking = nil
 	m.editor.set("")
+}
+
+// answered puts an answer behind its question.
+func (x *entry) answered(id, shown string) {
+	for i, e := range x.events {
+		if q, ok := e.(messages.InputRequest); ok && q.ID == id {
+			q.Prompt = strings.TrimRight(q.Prompt, " ") + " " + shown
+			x.events[i], x.rendered = q, nil
+		}
+	}
 }
 
 func (m *model) ended(msg endMsg) {

@@ -94,6 +94,10 @@ type (
 		of *entry
 		e  messages.Event
 	}
+	answeredMsg struct {
+		of       *entry
+		id, text string
+	}
 	endMsg struct {
 		of     *entry
 		result messages.Result

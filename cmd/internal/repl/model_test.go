@@ -160,8 +160,28 @@ func TestAQuestion(t *testing.T) {
 		s.settle()
 		require.Equal(t, "run ask(), answer q1", fake.said())
 		require.Nil(t, s.asking)
+		require.NotContains(t, s.shown(), "hush")
+		require.Contains(t, s.shown(), "••••")
 		s.keys("<up>")
 		require.Equal(t, "ask()", s.editor.String())
+	})
+}
+
+// TestAnAnswer stands behind its question, as in a terminal.
+func TestAnAnswer(t *testing.T) {
+	t.Parallel()
+	fake := &session{}
+	fake.events = func(_ context.Context, _ string, yield func(messages.Event) bool) {
+		yield(messages.InputRequest{ID: "q1", Prompt: "how many? "})
+		<-fake.answered
+		yield(messages.Final{Result: messages.Result{Outcome: messages.OutcomeOK}})
+	}
+	inScreen(t, fake, func(s *screen) {
+		s.keys("ask()<enter>")
+		s.settle()
+		s.keys("41<enter>")
+		s.settle()
+		require.Contains(t, s.shown(), "how many? 41")
 	})
 }
 

@@ -29,6 +29,8 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if ask, ok := msg.e.(messages.InputRequest); ok && msg.of == m.running {
 			m.asking = &ask
 		}
+	case answeredMsg:
+		msg.of.answered(msg.id, msg.text)
 	case endMsg:
 		m.ended(msg)
 	case treeMsg:
