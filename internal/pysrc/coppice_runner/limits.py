@@ -48,6 +48,7 @@ class Limits:
         self._told = False  # the host has said what the limits are
         self._address_space = 0  # what the soft limit of memory is
         self._relaxed = False
+        self._settled = False  # a cell has begun since the limit of memory was set
         self.exceeded: Optional[str] = None  # which limit the running cell has met
         self._warned = 0  # how often it was warned about its CPU time
 
@@ -80,6 +81,14 @@ class Limits:
     def begin(self) -> None:
         """Begins a cell."""
         self.exceeded = None
+        if self.memory and not self._settled:
+            # A thread that begins maps twice of what it keeps, for a moment: it may have been
+            # counted when the limit was set.
+            self._settled = True
+            least = _mapped() + self.memory
+            if least < self._address_space:
+                self._address_space = least
+                self._set_memory(least)
         if self._relaxed:
             needed = _mapped() + _ROOM
             self._relaxed = needed > self._address_space

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import unittest
+from unittest import mock
 
 from driver import Driver
 
@@ -37,6 +38,17 @@ class LimitsTest(unittest.TestCase):
         frames = s.execute("try: bytearray(1 << 40)\nexcept MemoryError: print('caught')")
         self.assertTrue(frames[-1]["ok"])
         self.assertNotIn("limit", frames[-1])
+
+    def test_what_was_mapped_for_a_moment(self):
+        """It is not the session's to use when its first cell begins."""
+        from coppice_runner import limits
+
+        one = limits.Limits(None)
+        with mock.patch.object(limits, "_mapped", side_effect=[200 << 20, 72 << 20]), mock.patch.object(limits.Limits, "_set_memory") as was_set:
+            one.apply({"memory": 64 << 20})
+            one.begin()
+            one.begin()
+        self.assertEqual([mock.call(264 << 20), mock.call(136 << 20)], was_set.call_args_list)
 
     def test_cpu(self):
         s = self.session(cpu=1)
