@@ -64,6 +64,7 @@ type scoped struct {
 	mu       sync.Mutex
 	sessions map[messages.SessionKey]bool // guarded by mu
 	scopes   map[string]bool              // of which a checkpoint was saved; guarded by mu
+	saving   map[string]int               // how many of a scope are being saved; guarded by mu
 }
 
 // used notes a session.
@@ -76,14 +77,23 @@ func (s *scoped) used(key messages.SessionKey) {
 	s.sessions[key] = true
 }
 
-// saved notes the scope of a checkpoint.
-func (s *scoped) saved(scope string) {
+// save notes the scope of a checkpoint that is to be saved, and returns how many of it are
+// being saved, this one included. over has to be called once it is, or is not to be.
+func (s *scoped) save(scope string) (n int, over func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.scopes == nil {
-		s.scopes = map[string]bool{}
+		s.scopes, s.saving = map[string]bool{}, map[string]int{}
 	}
 	s.scopes[scope] = true
+	s.saving[scope]++
+	return s.saving[scope], func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.saving[scope]--; s.saving[scope] == 0 {
+			delete(s.saving, scope)
+		}
+	}
 }
 
 // ended forgets a session, and reports whether its scope has checkpoints.
@@ -170,15 +180,16 @@ func (d *onDisk) save(ctx context.Context, req *mcp.CallToolRequest, args saveAr
 		return out, err
 	}
 	if at.scope != "" {
+		saving, over := d.scoped.save(at.scope) // before the list: one that is done meanwhile is in it
+		defer over()
 		list, err := d.mine(ctx, at.scope)
 		if err != nil {
 			return out, err
 		}
 		there := slices.ContainsFunc(list, func(c hibernate.Saved) bool { return c.Key.Name == args.Name })
-		if len(list) >= maxSaved && !there {
-			return out, fmt.Errorf("there are %d checkpoints, as many as you may have; drop one with %s, or replace one", len(list), dropTool)
+		if len(list)+saving > maxSaved && !there {
+			return out, fmt.Errorf("there are %d checkpoints, as many as you may have; drop one with %s, or replace one", len(list)+saving-1, dropTool)
 		}
-		d.scoped.saved(at.scope)
 	}
 	kept, err := session.SaveCheckpoint(ctx, name, coppice.SaveOptions{Owner: nobody, Lossy: args.Lossy, Replace: args.Replace})
 	if err != nil {

@@ -3,6 +3,7 @@ package mcpserver_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -153,6 +154,22 @@ func TestSavedIsNobodyElses(t *testing.T) {
 	// One client does not take the place of all.
 	cs := httpClient(t, url, nil, "2025-11-25")
 	done(t, call(t, cs, "python", cells("x = 1")))
+	for i := range 24 {
+		done(t, call(t, cs, "python", in(fmt.Sprint("s", i), cells("x = 1"))))
+	}
+	var many sync.WaitGroup
+	for i := range 24 { // at once, each of another session
+		many.Go(func() {
+			_, _ = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "sessions_save", Arguments: in(fmt.Sprint("s", i), map[string]any{"name": fmt.Sprint("at-once-", i)})})
+		})
+	}
+	many.Wait()
+	there := mine(t, cs, "")
+	require.NotEmpty(t, there)
+	require.LessOrEqual(t, len(there), 16)
+	for _, name := range there {
+		done(t, call(t, cs, "sessions_drop", map[string]any{"name": name}))
+	}
 	for i := range 16 {
 		done(t, call(t, cs, "sessions_save", map[string]any{"name": fmt.Sprint(i)}))
 	}
