@@ -79,9 +79,16 @@ func (a *watch) Terminate(*supervisor.Ctx, supervisor.Exit) { a.looks.Wait() }
 // look compares what there is with what there may be.
 func (a *watch) look(ctx context.Context) (l looked) {
 	w, begin := a.w, time.Now()
+	most := w.o.Total
+	if w.group != nil {
+		w.lookAtGroup()
+		if n, err := w.group.Members(); err == nil && (most.Processes <= 0 || len(n) <= most.Processes) {
+			return a.lookedAtGroup(ctx, len(n), begin)
+		}
+	}
 	var t those
 	t.kernels, t.running = w.roots()
-	members, err := process.Tally(w.mark, append(t.pids(), w.runIn()...))
+	members, err := process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup()))
 	if err != nil {
 		return l // this system cannot tell, and such limits were refused
 	}
@@ -95,12 +102,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	l.busy = w.uses > 0 || len(members) > len(t.kernels)
 	w.mu.Unlock()
 	w.forgetKernels()
-	if w.group != nil {
-		w.lookAtGroup()
-		return l
-	}
-	most := w.o.Total
-	if most.Memory > 0 && sum > most.Memory {
+	if w.group == nil && most.Memory > 0 && sum > most.Memory {
 		a.memory(ctx, members, t)
 	}
 	if most.Processes > 0 && len(members) > most.Processes {
@@ -108,6 +110,22 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	}
 	if l.busy {
 		a.quota(ctx, t.kernels, t.running)
+	}
+	return l
+}
+
+// lookedAtGroup notes that the control group of the workspace holds n processes, no more than
+// it may.
+func (a *watch) lookedAtGroup(ctx context.Context, n int, begin time.Time) looked {
+	w := a.w
+	kernels, running := w.roots()
+	w.mu.Lock()
+	w.used.At, w.used.Processes = time.Now(), n
+	l := looked{took: time.Since(begin), busy: w.uses > 0 || n > len(kernels)}
+	w.mu.Unlock()
+	w.forgetKernels()
+	if l.busy {
+		a.quota(ctx, kernels, running)
 	}
 	return l
 }
@@ -245,6 +263,16 @@ func (a *watch) quota(ctx context.Context, kernels map[int]root, running map[int
 	}
 }
 
+// inGroup is what is in the control group of the workspace: also what has left all else that it
+// could be known by.
+func (w *Workspace) inGroup() []int {
+	if w.group == nil {
+		return nil
+	}
+	pids, _ := w.group.Members() // without the group it is known as elsewhere
+	return pids
+}
+
 // lookAtGroup notes what the control group of the workspace has ended and refused.
 func (w *Workspace) lookAtGroup() {
 	u := w.group.Usage()
@@ -257,9 +285,15 @@ func (w *Workspace) lookAtGroup() {
 	w.mu.Unlock()
 	if killed {
 		w.met(&ending{met: w.over(messages.LimitMemory, "more than "+memory(w.o.Total.Memory), "no more", "the system has ended what was in it"), all: true})
+		if w.group.Legacy() { // it has ended the biggest alone
+			ctx, cancel := context.WithTimeout(context.Background(), killTime)
+			defer cancel()
+			w.group.End(ctx)
+		}
 	}
-	if refused {
-		w.met(&ending{met: w.over(messages.LimitProcesses, count(w.o.Total.Processes), "no more", "the system has refused to start another")})
+	// Where there are more processes than there may be, the next look finds who has started them.
+	if refused && len(w.inGroup()) <= w.o.Total.Processes {
+		w.met(&ending{failed: true, met: w.over(messages.LimitProcesses, count(w.o.Total.Processes+groupTasks)+" and threads", "no more", "the system has refused to start another")})
 	}
 }
 

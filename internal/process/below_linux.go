@@ -41,7 +41,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", o.Path, err)
 	}
 	defer out.handedOver()
-	how, join := "group", "0"
+	how, join := "group", strconv.Itoa(len(o.Groups))
 	switch {
 	case o.OutliveHost:
 		how = "session"
@@ -51,14 +51,14 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		how = "share"
 	}
 	files := slices.Concat(out.standard, o.ExtraFiles)
-	if o.Group != nil {
-		entry, err := joinGroup(o.Group)
+	for _, dir := range o.Groups {
+		entry, err := joinGroup(dir)
 		if err != nil {
 			out.close()
 			return nil, fmt.Errorf("start %s: enter its control group: %w", o.Path, err)
 		}
 		defer func() { _ = entry.Close() }()
-		files, join = append(files, entry), "1"
+		files = append(files, entry)
 	}
 	words := append([]string{"spawn", "", how, join, markWord(o), limits(o), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
 	words = append(words, o.Env...)
