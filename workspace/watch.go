@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// lookEvery is how often a workspace is looked at in which something goes on, restEvery
-	// one in which nothing does. A look that takes long is made less often: lookShare is how many
-	// times as long the pause after it is at least, up to restEvery.
-	lookEvery = 100 * time.Millisecond
-	restEvery = time.Second
-	lookShare = 20
+	// lookEvery is how often a workspace is looked at in which something goes on, groupEvery
+	// that where a control group counts what is in it, and restEvery one in which nothing does.
+	// A look that takes long is made less often: lookShare is how many times as long the pause
+	// after it is at least, up to restEvery.
+	lookEvery  = 100 * time.Millisecond
+	groupEvery = 20 * time.Millisecond
+	restEvery  = time.Second
+	lookShare  = 20
 	// diskEvery is how often its folder is measured at most, while something goes on, and
 	// diskMost how long at most a big one is not measured besides.
 	diskEvery = 500 * time.Millisecond
@@ -33,6 +35,10 @@ const (
 type watch struct {
 	w     *Workspace
 	looks sync.WaitGroup
+	// due is the number of the look that is next or is made, which is said by looking; again
+	// says that something has begun meanwhile.
+	due            uint64
+	looking, again bool
 	// measured is when the folder was measured, and disk what it held; they belong to the looks.
 	measured time.Time
 	disk     int64
@@ -40,8 +46,10 @@ type watch struct {
 
 // What the actor is told.
 type (
-	lookDue struct{}
-	looked  struct {
+	lookDue struct{ number uint64 }
+	// begun says that something goes on, after nothing did.
+	begun  struct{}
+	looked struct {
 		took time.Duration // without what was ended
 		busy bool          // something goes on
 	}
@@ -49,7 +57,10 @@ type (
 
 // Init has the first look made.
 func (a *watch) Init(ctx *supervisor.Ctx) error {
-	ctx.After(lookEvery, lookDue{})
+	a.w.mu.Lock()
+	a.w.woken = func() { ctx.Tell(begun{}) }
+	a.w.mu.Unlock()
+	ctx.After(a.every(), lookDue{a.due})
 	return nil
 }
 
@@ -57,20 +68,40 @@ func (a *watch) Init(ctx *supervisor.Ctx) error {
 func (a *watch) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case lookDue:
-		c := ctx.Context()
-		a.looks.Go(func() {
-			ctx.Tell(a.look(c))
-		})
+		if m.number == a.due && !a.looking {
+			a.begin(ctx)
+		}
+	case begun:
+		if a.again = a.looking; !a.looking {
+			a.begin(ctx)
+		}
 	case looked:
 		pause := restEvery
-		if m.busy {
-			pause = lookEvery
+		if m.busy || a.again {
+			pause = a.every()
 		}
-		ctx.After(max(pause, min(lookShare*m.took, restEvery)), lookDue{})
+		a.due++
+		a.looking, a.again = false, false
+		ctx.After(max(pause, min(lookShare*m.took, restEvery)), lookDue{a.due})
 	default:
 		return supervisor.Unknown(msg)
 	}
 	return nil
+}
+
+// begin makes a look.
+func (a *watch) begin(ctx *supervisor.Ctx) {
+	a.looking = true
+	c := ctx.Context()
+	a.looks.Go(func() { ctx.Tell(a.look(c)) })
+}
+
+// every is how often the workspace is looked at while something goes on.
+func (a *watch) every() time.Duration {
+	if a.w.group != nil {
+		return groupEvery
+	}
+	return lookEvery
 }
 
 // Terminate waits for the look that is made.

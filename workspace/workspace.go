@@ -63,6 +63,7 @@ type Workspace struct {
 	inside        []func(messages.ResourceLimitExceeded) // how kernels without numbers are stopped; guarded by mu
 	endings       []*ending                              // for limits, the newest last; guarded by mu
 	used          Usage                                  // guarded by mu
+	woken         func()                                 // has it looked at; nil: it is not; guarded by mu
 	groupSaw      cgroup.Usage                           // what its group was seen to have met; guarded by mu
 }
 
@@ -228,6 +229,9 @@ func (w *Workspace) Enter() (leave func(), err error) {
 	w.touch()
 	w.uses++
 	if w.uses == 1 {
+		if w.woken != nil {
+			w.woken()
+		}
 		w.turn++
 		// Its supervisor is busy as long: no one takes its place. The answer is not waited for.
 		_, _, _ = supervisor.Begin[bool](w.set.ref(), occupy{w, w.turn})
