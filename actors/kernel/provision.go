@@ -298,11 +298,10 @@ type Closer interface{ Close() error }
 // Exceeded set. A backend refuses limits that it cannot keep: that of Jupyter
 // kernels knows Runtime alone.
 //
-// On Linux, where the control group of the host (version 2) is left to it, every
-// session of a host with limits gets a control group of its own, and Memory and
-// Processes hold for all that the session has started, too. The host then moves
-// itself to a group named coppice-host below its own. Where it may change those of
-// version 1, as root may, that is so for Processes and Processors.
+// On Linux, where the control group of the host (version 2) is left to it, every session
+// of a host with limits gets one of its own, and Memory and Processes hold for all that the
+// session has started, too. The host then moves itself to a group named coppice-host below its
+// own. In version 1, which root may change, so do Processes, and Memory does not.
 type Limits struct {
 	// Memory is how much more address space the session's process may map than it
 	// had at its start, in bytes; so may each process that it starts. Code beyond

@@ -145,6 +145,8 @@ func TestRealLegacyGroups(t *testing.T) {
 		out, _ := cmd.CombinedOutput() // how it ended is told by what it printed
 		return string(out)
 	}
+	require.Contains(t, run("while [ $(cut -c-12 /proc/self/stat | wc -l) = 1 ]; do i=$((i+1)); [ $i -gt 400 ] && break; done; echo over"), "over")
+	require.Positive(t, Throttled(g.dirs[2]), "half of a processor")
 	require.Contains(t, run("for i in 1 2 3 4 5 6 7 8 9 10; do setsid sleep 1000 >/dev/null 2>&1 & done"), "fork")
 	require.Positive(t, g.Usage().Refused)
 	in, err := g.Members()
