@@ -68,9 +68,17 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 		err = errors.Join(err, dir.remove())
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
-	bound, done := opportunity.Within(ctx, o.Start, opportunity.Processes(s.proc.Identity()))
+	s.main = s.proc.Identity()
+	subject := opportunity.Processes(s.main)
+	if o.wrapped() {
+		subject = opportunity.Tree(s.main)
+	}
+	bound, done := opportunity.Within(ctx, o.Start, subject)
 	err = s.awaitHealth(bound)
 	done()
+	if err == nil && o.wrapped() {
+		s.main, err = inside(s.main)
+	}
 	if err != nil {
 		failed := &LaunchError{Problem: err.Error(), Err: err}
 		// No grace: it has no kernels yet, and ctx may have ended.

@@ -29,6 +29,21 @@ const listener = 3
 // walled says whether the gateway stands behind walls, where it can open no port.
 func (o Options) walled() bool { return o.Rules.Level >= sandbox.Landlock }
 
+// wrapped says whether another program has started the gateway, and waits for it.
+func (o Options) wrapped() bool { return o.Rules.Level == sandbox.Bubblewrap }
+
+// inside returns the gateway that bubblewrap has started.
+func inside(bwrap process.Identity) (process.Identity, error) {
+	children, err := process.Children(bwrap)
+	if err == nil && len(children) != 1 {
+		err = fmt.Errorf("bubblewrap has %d children", len(children))
+	}
+	if err != nil {
+		return bwrap, fmt.Errorf("find the gateway in its namespaces: %w", err)
+	}
+	return children[0], nil
+}
+
 // confined makes the process of a gateway one under the rules. started, which is never
 // nil, is called when it has been started, or will not be.
 func (o Options) confined(dir private, p process.Options) (_ process.Options, started func(), err error) {

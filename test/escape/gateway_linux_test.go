@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,7 +19,7 @@ import (
 )
 
 // ofGateways are the rungs that kernels of a gateway can have.
-var ofGateways = []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp}
+var ofGateways = []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationBubblewrap}
 
 // gatewayHost starts one whose kernels are those of a real gateway, on a rung.
 func gatewayHost(t *testing.T, rung, dir string, o coppice.GatewayOptions) *coppice.Host {
@@ -74,12 +75,19 @@ func TestEscapesOfKernels(t *testing.T) {
 // TestKernelsBehindWalls: what a kernel needs works behind them, and it does nothing to its
 // siblings and its gateway.
 func TestKernelsBehindWalls(t *testing.T) {
-	if why := environment.LacksRung(kernel.IsolationSeccomp); why != nil {
-		t.Logf("RUNG seccomp as uid %d: not here: %v", os.Geteuid(), why)
-		return
+	for _, rung := range []string{kernel.IsolationSeccomp, kernel.IsolationBubblewrap} {
+		if why := environment.LacksRung(rung); why != nil {
+			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+			continue
+		}
+		t.Run(rung, func(t *testing.T) { kernelsBehindWalls(t, rung) })
 	}
+}
+
+func kernelsBehindWalls(t *testing.T, rung string) {
+	t.Helper()
 	dir := shared(t)
-	h := host(t, testpython.Path(t), kernel.IsolationSeccomp, dir, func(o *coppice.Options) {
+	h := host(t, testpython.Path(t), rung, dir, func(o *coppice.Options) {
 		o.Backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1}) // which it has one of its own in place of
 		o.HostCalls = coppice.HostCallOptions{Functions: []coppice.HostFunction{
 			coppice.Function("twice", "", func(_ context.Context, p struct{ X int }) (int, error) { return 2 * p.X, nil }),
@@ -107,13 +115,23 @@ def refused(act):
 print(refused(lambda: os.kill(`+sibling+`, 0)), refused(lambda: os.kill(os.getppid(), 0)),
     refused(lambda: open('/proc/%d/environ' % os.getppid()).read()), refused(lambda: open('/proc/`+sibling+`/environ').read()))`))
 
+	// They are interrupted, and what dies is told and made again.
+	s := h.Session("d", coppice.In(dir))
+	r, err := s.Execute(t.Context(), coppice.Request{Timeout: time.Second, Cells: []messages.Cell{{Code: "x = 1\nwhile True: pass"}}})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeTimeout, r.Outcome, r.Text)
+	require.Equal(t, "1", cell("d", "print(x)"))
+	r, err = s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "import os\nos.kill(os.getpid(), 9)"}}})
+	require.Equal(t, messages.OutcomeLost, r.Outcome, "%s %v", r.Text, err)
+	require.Contains(t, cell("d", "print('x' in globals() or 'new')"), "new")
+
 	closed := t.TempDir()
-	_, err := h.Session("c", coppice.In(closed)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
+	_, err = h.Session("c", coppice.In(closed)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
 	require.ErrorContains(t, err, "the isolation keeps sessions out of "+closed)
 
 	w, err := h.Workspace(t.Context(), "w", workspace.Options{})
 	require.NoError(t, err)
-	require.Equal(t, kernel.IsolationSeccomp, w.Info().Isolation)
+	require.Equal(t, rung, w.Info().Isolation)
 	p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{testpython.Path(t), "-c", asks}, Env: map[string]string{"HOST": pid()}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"rights": 0, "filter": 2, "none new": 1, "become another user": false, "become a group": false,
@@ -129,7 +147,6 @@ func TestRungsThatKernelsCannotHave(t *testing.T) {
 		says       string
 	}{
 		{"users", kernel.IsolationUser, coppice.GatewayOptions{}, "the gateway backend has no user of its own for each kernel (isolation user); use the runner backend"},
-		{"namespaces", kernel.IsolationBubblewrap, coppice.GatewayOptions{}, "(isolation bubblewrap); use the runner backend, or the isolation seccomp"},
 		{"a kernel of its own", kernel.IsolationGVisor, coppice.GatewayOptions{}, "(isolation gvisor): its ports and sockets are not in there; use the runner backend"},
 		{"elsewhere", kernel.IsolationLandlock, coppice.GatewayOptions{URL: "http://127.0.0.1:9"}, "kernels of a server that somebody else runs cannot be isolated (landlock was asked for); use the runner backend"},
 		{"kept", kernel.IsolationLandlock, coppice.GatewayOptions{Shared: true, KeepSessions: true}, "KeepSessions: the walls around kernels (isolation landlock) end with their host"},

@@ -21,13 +21,11 @@ func isolate(asks kernel.Isolation, url string, shared, keep bool) (walls.Isolat
 	}
 	switch asked := i.Level; {
 	case i.Users, asked == kernel.IsolationUser:
-		return walls.Isolation{}, errors.New("the gateway backend has no user of its own for each kernel (isolation user); use the runner backend, or the isolation seccomp")
-	case asked == kernel.IsolationBubblewrap:
-		return walls.Isolation{}, errors.New("the gateway backend does not run in namespaces of its own (isolation bubblewrap); use the runner backend, or the isolation seccomp")
+		return walls.Isolation{}, errors.New("the gateway backend has no user of its own for each kernel (isolation user); use the runner backend, or the isolation seccomp or bubblewrap")
 	case asked == kernel.IsolationGVisor:
-		return walls.Isolation{}, errors.New("the gateway backend does not run in a kernel of its own (isolation gvisor): its ports and sockets are not in there; use the runner backend, or the isolation seccomp")
+		return walls.Isolation{}, errors.New("the gateway backend does not run in a kernel of its own (isolation gvisor): its ports and sockets are not in there; use the runner backend, or the isolation bubblewrap")
 	case asked == kernel.IsolationStrongest:
-		i.Level = sandbox.AtMost(sandbox.Seccomp).String()
+		i.Level = sandbox.AtMost(sandbox.Bubblewrap).String()
 	case asked == "", asked == kernel.IsolationPrivileges && (url != "" || shared):
 		i.Level = kernel.IsolationOff
 	}
