@@ -57,7 +57,7 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 	s.output = process.NewRing(ring)
 	start, started, err := o.confined(dir, process.Options{
 		Path: o.Runtime.Path, Args: o.args(dir, place.port), Env: o.env(token, dir), Dir: dir.empty(), ExtraFiles: place.files(),
-		Stdout: s.output, Stderr: s.output, NoFile: noFile, Owner: o.Owner,
+		Stdout: s.output, Stderr: s.output, NoFile: noFile, Owner: o.Owner, User: o.User,
 	})
 	if err == nil {
 		s.proc, err = process.Start(start)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -19,12 +21,48 @@ import (
 )
 
 // ofGateways are the rungs that kernels of a gateway can have.
-var ofGateways = []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationBubblewrap}
+var ofGateways = []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap}
 
 // gatewayHost starts one whose kernels are those of a real gateway, on a rung.
 func gatewayHost(t *testing.T, rung, dir string, o coppice.GatewayOptions) *coppice.Host {
 	t.Helper()
-	return host(t, testpython.Path(t), rung, dir, func(all *coppice.Options) { all.Backend = coppice.Gateway(o) })
+	return behind(t, rung, dir, func(all *coppice.Options) { all.Backend = coppice.Gateway(o) })
+}
+
+// behind starts a host of kernels on a rung, where they may read what they are made of.
+func behind(t *testing.T, rung, dir string, change func(*coppice.Options)) *coppice.Host {
+	t.Helper()
+	python, packages := testpython.Path(t), []string(nil)
+	if rung == kernel.IsolationUser {
+		python, packages = forAll(t)
+	}
+	return host(t, python, rung, dir, func(o *coppice.Options) {
+		o.Isolation.Read = append(o.Isolation.Read, packages...)
+		change(o)
+	})
+}
+
+// forAll makes an interpreter that all users can reach, with the packages of that of the
+// tests, which they may read.
+func forAll(t *testing.T) (path string, packages []string) {
+	t.Helper()
+	about := func(python string) (version, packages string) {
+		out, err := exec.CommandContext(t.Context(), python, "-c", "import sys, sysconfig; print(*sys.version_info[:2]); print(sysconfig.get_path('purelib'))").Output() //nolint:gosec // an interpreter
+		require.NoError(t, err)
+		version, packages, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+		return version, packages
+	}
+	all := python(t)
+	version, from := about(testpython.Path(t))
+	if has, _ := about(all); has != version {
+		t.Skipf("no interpreter that all users can reach is of the version of the tests' (%s, %s)", has, version)
+	}
+	env := filepath.Join(shared(t), "env")
+	require.NoError(t, exec.CommandContext(t.Context(), all, "-m", "venv", "--without-pip", env).Run()) //nolint:gosec // an interpreter
+	path = filepath.Join(env, "bin", "python")
+	_, own := about(path)
+	require.NoError(t, os.WriteFile(filepath.Join(own, "tests.pth"), []byte(from+"\n"), 0o644)) //nolint:gosec // all read it
+	return path, []string{from}
 }
 
 // TestEscapesOfKernels tries everything from a kernel of a gateway, forked and spawned: what
@@ -75,7 +113,7 @@ func TestEscapesOfKernels(t *testing.T) {
 // TestKernelsBehindWalls: what a kernel needs works behind them, and it does nothing to its
 // siblings and its gateway.
 func TestKernelsBehindWalls(t *testing.T) {
-	for _, rung := range []string{kernel.IsolationSeccomp, kernel.IsolationBubblewrap} {
+	for _, rung := range []string{kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap} {
 		if why := environment.LacksRung(rung); why != nil {
 			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
 			continue
@@ -87,7 +125,7 @@ func TestKernelsBehindWalls(t *testing.T) {
 func kernelsBehindWalls(t *testing.T, rung string) {
 	t.Helper()
 	dir := shared(t)
-	h := host(t, testpython.Path(t), rung, dir, func(o *coppice.Options) {
+	h := behind(t, rung, dir, func(o *coppice.Options) {
 		o.Backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1}) // which it has one of its own in place of
 		o.HostCalls = coppice.HostCallOptions{Functions: []coppice.HostFunction{
 			coppice.Function("twice", "", func(_ context.Context, p struct{ X int }) (int, error) { return 2 * p.X, nil }),
@@ -143,18 +181,19 @@ func TestRungsThatKernelsCannotHave(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, rung string
+		users      bool
 		o          coppice.GatewayOptions
 		says       string
 	}{
-		{"users", kernel.IsolationUser, coppice.GatewayOptions{}, "the gateway backend has no user of its own for each kernel (isolation user); use the runner backend"},
-		{"a kernel of its own", kernel.IsolationGVisor, coppice.GatewayOptions{}, "(isolation gvisor): its ports and sockets are not in there; use the runner backend"},
-		{"elsewhere", kernel.IsolationLandlock, coppice.GatewayOptions{URL: "http://127.0.0.1:9"}, "kernels of a server that somebody else runs cannot be isolated (landlock was asked for); use the runner backend"},
-		{"kept", kernel.IsolationLandlock, coppice.GatewayOptions{Shared: true, KeepSessions: true}, "KeepSessions: the walls around kernels (isolation landlock) end with their host"},
+		{"users", kernel.IsolationBubblewrap, true, coppice.GatewayOptions{}, "the gateway backend has no users of its own in namespaces (isolation bubblewrap with users); use the runner backend"},
+		{"a kernel of its own", kernel.IsolationGVisor, false, coppice.GatewayOptions{}, "(isolation gvisor): its ports and sockets are not in there; use the runner backend"},
+		{"elsewhere", kernel.IsolationLandlock, false, coppice.GatewayOptions{URL: "http://127.0.0.1:9"}, "kernels of a server that somebody else runs cannot be isolated (landlock was asked for); use the runner backend"},
+		{"kept", kernel.IsolationLandlock, false, coppice.GatewayOptions{Shared: true, KeepSessions: true}, "KeepSessions: the walls around kernels (isolation landlock) end with their host"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := coppice.Start(t.Context(), coppice.Options{
-				Backend: coppice.Gateway(c.o), Home: t.TempDir(), Python: testpython.Path(t), Isolation: coppice.Isolation{Level: c.rung, Write: []string{t.TempDir()}},
+				Backend: coppice.Gateway(c.o), Home: t.TempDir(), Python: testpython.Path(t), Isolation: coppice.Isolation{Level: c.rung, Users: c.users, Write: []string{t.TempDir()}},
 			})
 			require.ErrorIs(t, err, coppice.ErrOptions)
 			require.ErrorContains(t, err, c.says)

@@ -32,7 +32,7 @@ func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
 		rules.Scratch, err = s.folders.Scratch()
 	}
 	if err == nil && rules.Users {
-		err = reachable(rt.Path)
+		err = walls.Reachable(rt.Path)
 	}
 	return rules, env, err
 }
