@@ -348,8 +348,8 @@ const (
 	// kind, nothing done to limits, priorities and memory of other processes, permissions
 	// and times of files changed in Write alone, and less of the kernel to attack.
 	IsolationSeccomp = "seccomp"
-	// IsolationUser adds a user of its own for each session: sessions cannot read,
-	// signal or trace one another. It needs root.
+	// IsolationUser adds a user of its own for each session, or for each gateway with its
+	// kernels: they cannot read, signal or trace one another. It needs root.
 	IsolationUser = "user"
 	// IsolationBubblewrap adds namespaces: a file system, network and IPC of the
 	// sessions' own. It needs the program bwrap.
@@ -372,7 +372,7 @@ func (i Isolation) Walled() bool {
 // IsolationLandlock on those of a fork server do not signal or trace one another either,
 // but share the files of Write, and /dev/shm. Like all of this it is no
 // replacement for a virtual machine around code that attacks the kernel. A backend refuses
-// what it has not: Jupyter's all above IsolationSeccomp, and any for a server of somebody else.
+// what it has not: Jupyter's IsolationGVisor, and any for a server of somebody else.
 type Isolation struct {
 	// Level is a rung. "": IsolationPrivileges; for Jupyter kernels, IsolationOff. One that the
 	// system does not have is refused.

@@ -32,14 +32,20 @@ func gatewayHost(t *testing.T, rung, dir string, o coppice.GatewayOptions) *copp
 // behind starts a host of kernels on a rung, where they may read what they are made of.
 func behind(t *testing.T, rung, dir string, change func(*coppice.Options)) *coppice.Host {
 	t.Helper()
-	python, packages := testpython.Path(t), []string(nil)
-	if rung == kernel.IsolationUser {
-		python, packages = forAll(t)
-	}
-	return host(t, python, rung, dir, func(o *coppice.Options) {
+	path, packages := kernelsOn(t, rung)
+	return host(t, path, rung, dir, func(o *coppice.Options) {
 		o.Isolation.Read = append(o.Isolation.Read, packages...)
 		change(o)
 	})
+}
+
+// kernelsOn returns an interpreter for the kernels on a rung, and what they may read besides.
+func kernelsOn(t *testing.T, rung string) (path string, packages []string) {
+	t.Helper()
+	if rung == kernel.IsolationUser {
+		return forAll(t)
+	}
+	return testpython.Path(t), nil
 }
 
 // forAll makes an interpreter that all users can reach, with the packages of that of the
@@ -174,6 +180,27 @@ print(refused(lambda: os.kill(`+sibling+`, 0)), refused(lambda: os.kill(os.getpp
 	require.NoError(t, err)
 	require.JSONEq(t, `{"rights": 0, "filter": 2, "none new": 1, "become another user": false, "become a group": false,
 		"signal the host": false, "use the network": false, "write outside": false, "write in its folder": true}`, printed(t, p))
+}
+
+// TestNeighboursOfGateways has a kernel of a workspace attack one of another workspace, whose
+// gateway is another.
+func TestNeighboursOfGateways(t *testing.T) {
+	for _, rung := range []string{kernel.IsolationUser, kernel.IsolationBubblewrap} {
+		if why := environment.LacksRung(rung); why != nil {
+			t.Logf("RUNG gateway %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+			continue
+		}
+		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // as the other tables
+			h := behind(t, rung, shared(t), func(o *coppice.Options) {
+				o.Backend, o.Home = coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1}), shared(t)
+			})
+			for _, name := range []string{"victim", "attacker"} {
+				_, err := h.Workspace(t.Context(), name, workspace.Options{})
+				require.NoError(t, err)
+			}
+			duel(t, "workspace", shares, h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
+		})
+	}
 }
 
 // TestRungsThatKernelsCannotHave are refused, and the error names the next step.

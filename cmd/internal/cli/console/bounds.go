@@ -40,7 +40,7 @@ var Isolations = []string{
 func (b *Bounds) add(cmd *cobra.Command) {
 	flags, i := cmd.Flags(), &b.isolation
 	b.cmd = cmd
-	flags.StringVar(&i.Level, "isolation", "", "what sessions are kept from, with the runner backend: "+strings.Join(Isolations, ", ")+" (default: COPPICE_ISOLATION, else privileges)")
+	flags.StringVar(&i.Level, "isolation", "", "what sessions are kept from: "+strings.Join(Isolations, ", ")+" (default: COPPICE_ISOLATION, else privileges, and off with the gateway backend)")
 	flags.StringArrayVar(&i.Write, "isolation-write", nil, "a folder that isolated sessions may change, in place of this one; may be repeated")
 	flags.StringArrayVar(&i.Read, "isolation-read", nil, "a folder that isolated sessions may read besides the system's; may be repeated")
 	flags.BoolVar(&i.Network, "isolation-network", false, "let isolated sessions use the network")
