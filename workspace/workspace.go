@@ -85,6 +85,9 @@ type Info struct {
 	// Isolation is the rung that its sessions are on, and what that does, in words.
 	Isolation     string `json:"isolation,omitempty"`
 	IsolationText string `json:"isolation_text,omitempty"`
+	// Refused is the hosts of the network that were asked for and refused, where Isolation.Hosts
+	// names those that may be reached; the newest last.
+	Refused []kernel.Refusal `json:"refused,omitempty"`
 	// Total is the limits of everything in it together, Kept what keeps to them, in
 	// words ("": there are none), and Usage what there was when it was looked at, zero
 	// where nothing has to be.
@@ -135,6 +138,9 @@ func (w *Workspace) Info() Info {
 	}
 	if w.ended != nil {
 		i.Ended = w.ended.Reason
+	}
+	if o, ok := w.place.Backend.(kernel.Outlet); ok {
+		i.Refused = o.Refused()
 	}
 	return i
 }

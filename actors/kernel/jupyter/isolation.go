@@ -28,6 +28,9 @@ func isolate(asks kernel.Isolation, url string, shared, keep bool) (walls.Isolat
 		return walls.Isolation{}, errors.New("the gateway backend does not run in a kernel of its own (isolation gvisor): its ports and sockets are not in there; use the runner backend, or the isolation bubblewrap")
 	case asked == kernel.IsolationStrongest:
 		i.Level = sandbox.AtMost(sandbox.Bubblewrap).String()
+		if len(i.Hosts) > 0 && !i.Network {
+			i.Level = sandbox.AtMost(sandbox.Seccomp).String() // above, there is no way to the proxy
+		}
 	case asked == "", asked == kernel.IsolationPrivileges && (url != "" || shared):
 		i.Level = kernel.IsolationOff
 	}
@@ -50,7 +53,7 @@ type confinement struct {
 
 // confined returns that of a gateway: where the system's folder for temporary files is closed
 // to it, with one that only it and its kernels use.
-func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, folders *walls.Folders) (c confinement, err error) {
+func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, folders *walls.Folders, out *walls.Egress) (c confinement, err error) {
 	i := walls.Isolation(asks)
 	if i.Level == "" {
 		i.Level = kernel.IsolationOff
@@ -61,14 +64,19 @@ func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, fold
 	}
 	c.env = rt.Env
 	if level < sandbox.Landlock {
-		c.rules, err = i.Rules(rt.Path, "")
+		if c.rules, err = i.Rules(rt.Path, ""); err == nil {
+			c.env, err = out.Open(i, &c.rules, c.env)
+		}
 		return c, err
 	}
 	temp, err := folders.Temporary()
 	if err != nil {
 		return c, err
 	}
-	if c.rules, err = i.Rules(rt.Path, temp); err != nil {
+	if c.rules, err = i.Rules(rt.Path, temp); err == nil {
+		c.env, err = out.Open(i, &c.rules, c.env)
+	}
+	if err != nil {
 		return c, err
 	}
 	if c.rules.Users {

@@ -129,6 +129,7 @@ type Server struct {
 	packages []pyenv.Package // belongs to Run
 
 	folders walls.Folders // of what stands behind walls
+	egress  walls.Egress  // likewise
 
 	leaving atomic.Bool
 	// closing holds the keys of sessions that are closed for good, though the host
@@ -220,7 +221,7 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 			return stopped(ctx, err)
 		}
 	}
-	behind, err := confined(ctx, rt, s.o.Isolation, &s.folders)
+	behind, err := confined(ctx, rt, s.o.Isolation, &s.folders, &s.egress)
 	if err != nil {
 		return err
 	}

@@ -180,6 +180,10 @@ func TestAKernelThatDiedWaiting(t *testing.T) {
 	frozen := w.kernels(t)
 	for _, k := range frozen {
 		require.NoError(t, syscall.Kill(k.PID, syscall.SIGSTOP))
+		require.Eventually(t, func() bool { // until then it may answer
+			threads, err := process.Threads(k)
+			return err == nil && !slices.ContainsFunc(threads, func(t process.Thread) bool { return t.State != process.Halted })
+		}, time.Minute, time.Millisecond)
 	}
 	i := w.session(t, "a")
 	require.NotEqual(t, second[0], i.info.ID)

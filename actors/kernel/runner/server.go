@@ -93,6 +93,7 @@ type Server struct {
 	pools []*userPool    // what Close gives back
 
 	folders walls.Folders // of confined sessions and programs; Close removes them
+	egress  walls.Egress  // of theirs; Close closes it
 }
 
 // MaxSpares is how many sessions a server forks ahead at most.
