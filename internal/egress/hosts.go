@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -63,11 +64,17 @@ func parse(text string) (h host, err error) {
 	return h, nil
 }
 
+// names are those of hosts: what a browser takes, and no label without a letter.
+var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName(true), idna.VerifyDNSLength(true))
+
+// errName is the error about a name that none is.
+var errName = errors.New("it is no name of a host")
+
 // canonical returns a name as it is compared.
 func canonical(name string) (string, error) {
-	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(name, "."))
+	name, err := names.ToASCII(strings.TrimSuffix(name, "."))
 	if err != nil || name == "" {
-		return "", fmt.Errorf("it is no name of a host")
+		return "", errName
 	}
 	return strings.ToLower(name), nil
 }

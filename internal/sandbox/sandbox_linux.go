@@ -214,7 +214,7 @@ func (r Rules) landlock(abi int) error {
 	if r.Level < Bubblewrap {
 		attr.accessFS = files(abi)
 	}
-	if abi >= netPorts && !r.Network && (!r.reaches() || r.Port != 0) {
+	if abi >= netPorts && !r.Network && (!r.Loopback || r.Port != 0) {
 		attr.accessNet = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	attr.scoped = r.scopes()
