@@ -37,7 +37,7 @@ type portAttr struct{ access, port uint64 }
 
 // addPort adds a rule for a port.
 func addPort(set int, attr *portAttr) error {
-	const netPort = 2 // LANDLOCK_RULE_NET_PORT
+	const netPort = 2                                                                                                       // LANDLOCK_RULE_NET_PORT
 	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), netPort, uintptr(unsafe.Pointer(attr)), 0, 0, 0) //nolint:gosec // a descriptor
 	return failed(errno)
 }
