@@ -67,6 +67,8 @@ type fleetFlags struct {
 	node    int
 	name    string
 	url     string
+	place   string
+	front   bool
 	ttl     time.Duration
 	drain   time.Duration
 	between between
@@ -81,6 +83,8 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags.IntVar(&f.node, "fleet-node", 1, "which of the servers of --fleet this process runs, from 1")
 	flags.StringVar(&f.name, "fleet-name", "", "what people know this node by (default: node)")
 	flags.StringVar(&f.url, "fleet-url", "", "where other nodes reach this one (default: the address that it listens on)")
+	flags.StringVar(&f.place, "fleet-placement", placeSpread, "where a session begins that is nowhere: "+placeSpread+", at the less loaded of two nodes that a hash of its name puts first, or "+placeHere+", at the one that was asked")
+	flags.BoolVar(&f.front, "fleet-front", false, "have no sessions, and send calls on to the nodes that do")
 	flags.Var((*console.Time)(&f.ttl), "fleet-ttl", "how long a node is silent before another takes its sessions over, the same for all nodes: seconds, or a time such as 15s (default: 15s)")
 	f.drain = drainTime
 	flags.Var((*console.Time)(&f.drain), "drain-timeout", "how long calls that run may go on once this node is asked to end: seconds, or a time such as 30s")
@@ -89,6 +93,12 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	cmd.Example += `
   COPPICE_TOKEN=... ` + program + ` serve --fleet nats://127.0.0.1:4222 --fleet-embed`
 }
+
+// Where sessions begin, for --fleet-placement.
+const (
+	placeSpread = "spread"
+	placeHere   = "here"
+)
 
 // check looks at the flags of a server that is to be a node.
 func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
@@ -119,6 +129,12 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 			return nil, notHere("--fleet", text, "use 127.0.0.1, or a directory that is reached over TLS: etcds:// or kubernetes://")
 		}
 		servers = append(servers, u)
+	}
+	if f.fleet.place != placeSpread && f.fleet.place != placeHere {
+		return nil, console.Usagef("--fleet-placement must be %s or %s, not %q", placeSpread, placeHere, f.fleet.place)
+	}
+	if f.fleet.front && f.fleet.place == placeHere {
+		return nil, console.Usagef("--fleet-front has no sessions, and --fleet-placement %s has them begin there: leave one of them out", placeHere)
 	}
 	if f.fleet.drain < 0 {
 		return nil, console.Usagef("--drain-timeout must not be less than nothing, but is %s", f.fleet.drain)
@@ -214,6 +230,7 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	}
 	o := fleetapi.Options{
 		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
+		Spread: m.f.place == placeSpread, Front: m.f.front,
 		Sessions: hostSessions{host}, Knows: api.Knows, Running: api.Running, Untold: api.Untold, Leave: m.ask,
 		Metrics: metrics.registry, Logger: logger,
 	}

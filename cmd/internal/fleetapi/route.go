@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -194,8 +195,9 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		h.ServeHTTP(w, r) // it is not begun again, and its session was given up since
 		return
 	}
+	var avoid []string // nodes at which it was to begin, and that were not there
 	for wait, tries := firstPause, time.Now(); ; {
-		c, id, err := n.find(r.Context(), t)
+		c, id, err := n.find(r.Context(), t, r.Header.Get(HeaderNode) != "", avoid)
 		switch {
 		case err != nil:
 			n.refuse(r.Context(), w, err)
@@ -208,6 +210,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 			h.ServeHTTP(w, r)
 			return
 		case r.Header.Get(HeaderNode) != "":
+			w.Header().Set(headerMoved, id)
 			n.refuse(r.Context(), w, refusal(http.StatusServiceUnavailable, "moved", "the session is at node "+id, "ask without the header "+HeaderNode, firstPause))
 			return
 		}
@@ -223,6 +226,9 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 				return
 			}
 		}
+		if state == undelivered && !errors.Is(failed, errMoved) && !slices.Contains(avoid, id) {
+			avoid = append(avoid, id) // its owner, if it is that, is asked again all the same
+		}
 		if time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait) {
 			n.refuse(r.Context(), w, n.away(id, failed))
 			return
@@ -230,8 +236,9 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	}
 }
 
-// find claims the key of a request, or says which node has it: "" when none has.
-func (n *Node) find(ctx context.Context, t target) (*claim, string, error) {
+// find claims the key of a request, or says which node has it, or is to have it: "" when none
+// has. named says that the request names this node; avoid are nodes that it does not begin at.
+func (n *Node) find(ctx context.Context, t target, named bool, avoid []string) (*claim, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
 	defer cancel()
 	m, _ := n.now()
@@ -239,13 +246,19 @@ func (n *Node) find(ctx context.Context, t target) (*claim, string, error) {
 		return nil, "", fleet.ErrSuspended
 	}
 	claims := t.claims || t.ends != "" && n.o.Records != nil // of what is kept, too
-	if draining := n.isDraining(); (!claims || draining) && n.epochOf(t.key) == 0 {
+	spread := claims && (n.o.Spread || n.o.Front) && !named && n.epochOf(t.key) == 0
+	if draining := n.isDraining(); !spread && (!claims || draining) && n.epochOf(t.key) == 0 {
 		id, _, err := m.Owner(ctx, t.key.ID())
 		if err != nil || id != m.ID() && (id != "" || !claims) {
 			return nil, id, err
 		}
 		if draining {
 			return nil, "", fleet.ErrDraining
+		}
+	}
+	if n.epochOf(t.key) == 0 {
+		if id, err := n.begins(ctx, m, t, named, avoid); err != nil || id != m.ID() {
+			return nil, id, err
 		}
 	}
 	c, err := n.take(ctx, t.key)

@@ -168,8 +168,8 @@ func describe(ws *workspace.Workspace) client.Workspace {
 	}
 	return client.Workspace{
 		Refused: refused,
-		Total: client.WorkspaceTotal{Memory: i.Total.Memory, Processes: i.Total.Processes, Processors: i.Total.Processors, Output: i.Total.Output},
-		Kept:  i.Kept, Usage: usage(i.Usage),
+		Total:   client.WorkspaceTotal{Memory: i.Total.Memory, Processes: i.Total.Processes, Processors: i.Total.Processors, Output: i.Total.Output},
+		Kept:    i.Kept, Usage: usage(i.Usage),
 		Name: i.Name, Folder: i.Folder, Owner: i.Owner, Labels: i.Labels, Made: i.Made, EndAt: i.EndAt, IdleEnd: i.IdleEnd.Seconds(),
 		Used: i.Used, InUse: i.InUse, Pinned: i.Pinned, Quota: i.Quota, Isolation: i.Isolation, IsolationText: i.IsolationText,
 		Limits: client.WorkspaceLimits{
