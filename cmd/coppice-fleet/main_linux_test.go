@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asNode) != "" {
 		os.Exit(run())
 	}
+	if words := strings.Fields(os.Getenv(asEngine)); len(words) > 2 {
+		os.Exit(beEngine(words))
+	}
 	os.Exit(m.Run())
 }
 
