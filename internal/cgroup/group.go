@@ -170,7 +170,9 @@ func killAll(ctx context.Context, dir string) {
 	}
 	// Linux before 5.14 has no such file, nor has version 1. What may start no more can
 	// be ended one after the other.
-	_ = put("0", dir, "pids.max")
+	if most, err := os.ReadFile(filepath.Join(dir, filePIDs)); err == nil && put("0", dir, filePIDs) == nil {
+		defer func() { _ = put(string(most), dir, filePIDs) }() // of a group that stays
+	}
 	pids, _ := members(dir)
 	ids := make([]process.Identity, 0, len(pids))
 	for _, pid := range pids {

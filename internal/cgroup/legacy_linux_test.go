@@ -155,6 +155,9 @@ func TestRealLegacyGroups(t *testing.T) {
 	g.End(t.Context())
 	require.Eventually(t, func() bool { in, err = g.Members(); return err == nil && len(in) == 0 }, waitFor, tick)
 
+	most, err := os.ReadFile(filepath.Join(g.Dir(), filePIDs))
+	require.NoError(t, err)
+	require.Equal(t, "8\n", string(most), "what comes next has the same limit")
 	require.NoError(t, g.Remove(t.Context()))
 	if g, err = tree.New(Limits{Memory: 32 << 20}); err == nil {
 		for _, f := range join {

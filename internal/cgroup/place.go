@@ -23,6 +23,7 @@ const (
 	fileSubtree     = "cgroup.subtree_control"
 	fileEvents      = "cgroup.events" // the root group has none
 	fileKill        = "cgroup.kill"
+	filePIDs        = "pids.max"
 )
 
 // place is where the groups of this process can be.

@@ -189,7 +189,7 @@ func (t *Tree) limit(g *Group, l Limits) error {
 		case c == Memory && l.Memory > 0:
 			all = append(all, setting{"memory.max", strconv.FormatInt(l.Memory, 10)}, setting{"memory.swap.max", "0"}, setting{"memory.oom.group", "1"})
 		case c == PIDs && l.Tasks > 0:
-			all = append(all, setting{"pids.max", strconv.Itoa(l.Tasks)})
+			all = append(all, setting{filePIDs, strconv.Itoa(l.Tasks)})
 		case c == CPU && l.Processors > 0:
 			all = append(all, setting{"cpu.max", fmt.Sprintf("%d %d", quota(l.Processors), period)})
 		}
