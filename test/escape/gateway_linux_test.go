@@ -40,7 +40,7 @@ func behind(t *testing.T, rung, dir string, change func(*coppice.Options)) *copp
 }
 
 // kernelsOn returns an interpreter for the kernels on a rung, and what they may read besides.
-func kernelsOn(t *testing.T, rung string) (path string, packages []string) {
+func kernelsOn(t testing.TB, rung string) (path string, packages []string) {
 	t.Helper()
 	if rung == kernel.IsolationUser {
 		return forAll(t)
@@ -50,7 +50,7 @@ func kernelsOn(t *testing.T, rung string) (path string, packages []string) {
 
 // forAll makes an interpreter that all users can reach, with the packages of that of the
 // tests, which they may read.
-func forAll(t *testing.T) (path string, packages []string) {
+func forAll(t testing.TB) (path string, packages []string) {
 	t.Helper()
 	about := func(python string) (version, packages string) {
 		out, err := exec.CommandContext(t.Context(), python, "-c", "import sys, sysconfig; print(*sys.version_info[:2]); print(sysconfig.get_path('purelib'))").Output() //nolint:gosec // an interpreter
