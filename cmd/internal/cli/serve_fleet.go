@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/loopback"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // Directories make those of fleets. What they stand on is large, so that a program has them
@@ -305,15 +306,25 @@ type hostSessions struct{ host *coppice.Host }
 // Live implements [fleetapi.Sessions].
 func (h hostSessions) Live(ctx context.Context) ([]messages.SessionKey, error) {
 	list, err := h.host.Sessions(ctx)
-	keys := make([]messages.SessionKey, 0, len(list))
+	var keys []messages.SessionKey
 	for _, s := range list {
 		keys = append(keys, s.Key)
+	}
+	for _, w := range h.host.Workspaces().List(workspace.Filter{}) {
+		keys = append(keys, messages.SessionKey{Workspace: w.Name})
 	}
 	return keys, err
 }
 
 // End implements [fleetapi.Sessions].
 func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
+	if fleetapi.IsWorkspace(key) {
+		w, err := h.host.Workspaces().Get(key.Workspace)
+		if err != nil {
+			return nil //nolint:nilerr // it has ended
+		}
+		return w.End(ctx)
+	}
 	return h.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace)).Close(ctx)
 }
 

@@ -112,6 +112,9 @@ func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store
 		{Pattern: "GET /api/sessions", Handler: http.HandlerFunc(s.list)},
 		{Pattern: "DELETE /api/sessions/{session}", Handler: http.HandlerFunc(s.remove)},
 		{Pattern: "POST /api/sessions/{session}/fork", Handler: http.HandlerFunc(s.fork)},
+		{Pattern: "POST /api/workspaces", Handler: http.HandlerFunc(s.makeWorkspace)},
+		{Pattern: "PUT /api/workspaces/{workspace}/files", Handler: http.HandlerFunc(s.inWorkspace)},
+		{Pattern: "DELETE /api/workspaces/{workspace}", Handler: http.HandlerFunc(s.endWorkspace)},
 		{Pattern: "GET /api/tools/", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "tools of "+name) })},
 	}) {
 		mux.Handle(mount.Pattern, mount.Handler)

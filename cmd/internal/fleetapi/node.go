@@ -193,8 +193,8 @@ func (n *Node) clear(ctx context.Context) bool {
 		busy := n.active()
 		live, err := n.o.Sessions.Live(ctx)
 		for _, key := range live {
-			if key.Workspace != "" {
-				continue // it is no other node's
+			if key.Workspace != "" && !IsWorkspace(key) {
+				continue // it ends with its workspace
 			}
 			busy++
 			err = errors.Join(err, n.o.Sessions.End(ctx, key))
