@@ -208,8 +208,12 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 			n.refuse(r.Context(), w, err)
 			return
 		case c != nil:
+			w.Header().Set(HeaderNode, n.ID()) // another may have been asked before
 			n.serve(w, r, h, t, c)
 			c.free()
+			return
+		case id == "" && t.starts && n.isDraining() && !n.o.Knows(t.execution): // in a workspace, which is nowhere
+			n.refuse(r.Context(), w, n.ending())
 			return
 		case id == "": // there is nothing of it anywhere
 			h.ServeHTTP(w, r)
