@@ -191,8 +191,10 @@ func TestNeighboursOfGateways(t *testing.T) {
 			continue
 		}
 		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // as the other tables
-			h := behind(t, rung, shared(t), func(o *coppice.Options) {
+			path, packages := kernelsOn(t, kernel.IsolationUser)
+			h := host(t, path, rung, shared(t), func(o *coppice.Options) {
 				o.Backend, o.Home = coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1}), shared(t)
+				o.Isolation.Read, o.Isolation.Users = packages, true
 			})
 			for _, name := range []string{"victim", "attacker"} {
 				_, err := h.Workspace(t.Context(), name, workspace.Options{})
@@ -208,19 +210,17 @@ func TestRungsThatKernelsCannotHave(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, rung string
-		users      bool
 		o          coppice.GatewayOptions
 		says       string
 	}{
-		{"users", kernel.IsolationBubblewrap, true, coppice.GatewayOptions{}, "the gateway backend has no users of its own in namespaces (isolation bubblewrap with users); use the runner backend"},
-		{"a kernel of its own", kernel.IsolationGVisor, false, coppice.GatewayOptions{}, "(isolation gvisor): its ports and sockets are not in there; use the runner backend"},
-		{"elsewhere", kernel.IsolationLandlock, false, coppice.GatewayOptions{URL: "http://127.0.0.1:9"}, "kernels of a server that somebody else runs cannot be isolated (landlock was asked for); use the runner backend"},
-		{"kept", kernel.IsolationLandlock, false, coppice.GatewayOptions{Shared: true, KeepSessions: true}, "KeepSessions: the walls around kernels (isolation landlock) end with their host"},
+		{"a kernel of its own", kernel.IsolationGVisor, coppice.GatewayOptions{}, "(isolation gvisor): its ports and sockets are not in there; use the runner backend"},
+		{"elsewhere", kernel.IsolationLandlock, coppice.GatewayOptions{URL: "http://127.0.0.1:9"}, "kernels of a server that somebody else runs cannot be isolated (landlock was asked for); use the runner backend"},
+		{"kept", kernel.IsolationLandlock, coppice.GatewayOptions{Shared: true, KeepSessions: true}, "KeepSessions: the walls around kernels (isolation landlock) end with their host"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			_, err := coppice.Start(t.Context(), coppice.Options{
-				Backend: coppice.Gateway(c.o), Home: t.TempDir(), Python: testpython.Path(t), Isolation: coppice.Isolation{Level: c.rung, Users: c.users, Write: []string{t.TempDir()}},
+				Backend: coppice.Gateway(c.o), Home: t.TempDir(), Python: testpython.Path(t), Isolation: coppice.Isolation{Level: c.rung, Write: []string{t.TempDir()}},
 			})
 			require.ErrorIs(t, err, coppice.ErrOptions)
 			require.ErrorContains(t, err, c.says)

@@ -22,8 +22,6 @@ func isolate(asks kernel.Isolation, url string, shared, keep bool) (walls.Isolat
 		return walls.Isolation{}, err
 	}
 	switch asked := i.Level; {
-	case i.Users && asked == kernel.IsolationBubblewrap:
-		return walls.Isolation{}, errors.New("the gateway backend has no users of its own in namespaces (isolation bubblewrap with users); use the runner backend, or the isolation user or bubblewrap alone")
 	case asked == kernel.IsolationGVisor:
 		return walls.Isolation{}, errors.New("the gateway backend does not run in a kernel of its own (isolation gvisor): its ports and sockets are not in there; use the runner backend, or the isolation bubblewrap")
 	case asked == kernel.IsolationStrongest:
