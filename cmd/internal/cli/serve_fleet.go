@@ -131,7 +131,7 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 		}
 		servers = append(servers, u)
 	}
-	if f.fleet.place != placeSpread && f.fleet.place != placeHere {
+	if f.fleet.place = cmp.Or(f.fleet.place, placeSpread); f.fleet.place != placeSpread && f.fleet.place != placeHere {
 		return nil, console.Usagef("--fleet-placement must be %s or %s, not %q", placeSpread, placeHere, f.fleet.place)
 	}
 	if f.fleet.front && f.fleet.place == placeHere {
@@ -231,7 +231,7 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	}
 	o := fleetapi.Options{
 		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
-		Spread: m.f.place == placeSpread, Front: m.f.front,
+		Spread: m.f.place != placeHere, Front: m.f.front,
 		Sessions: hostSessions{host}, Knows: api.Knows, Running: api.Running, Untold: api.Untold, Leave: m.ask,
 		Metrics: metrics.registry, Logger: logger,
 	}
