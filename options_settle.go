@@ -181,9 +181,11 @@ func (o *Options) fill() error {
 	}
 	i.Network = i.Network || home.SwitchedOn(env, "COPPICE_ISOLATION_NETWORK")
 	i.Users = i.Users || home.SwitchedOn(env, "COPPICE_ISOLATION_USERS")
+	i.Loopback = i.Loopback || home.SwitchedOn(env, "COPPICE_ISOLATION_LOOPBACK")
 	return cmp.Or(
 		home.FillList(env, "COPPICE_ISOLATION_WRITE", &i.Write),
 		home.FillList(env, "COPPICE_ISOLATION_READ", &i.Read),
+		home.FillWords(env, "COPPICE_ISOLATION_HOSTS", &i.Hosts),
 	)
 }
 

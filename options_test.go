@@ -92,7 +92,7 @@ func TestBoundsFromTheEnvironment(t *testing.T) {
 		"HOME=" + t.TempDir(), "COPPICE_CALL_TIMEOUT=none", "COPPICE_MAX_MEMORY=256M", "COPPICE_MAX_CPU=5", "COPPICE_MAX_RUNTIME=1m",
 		"COPPICE_MAX_FILES=64", "COPPICE_MAX_PROCESSES=8", "COPPICE_MAX_PROCESSORS=0.5", "COPPICE_MAX_OUTPUT=100K", "COPPICE_MAX_ARTIFACT=1G",
 		"COPPICE_ISOLATION=landlock", "COPPICE_ISOLATION_WRITE=a" + string(filepath.ListSeparator) + "b", "COPPICE_ISOLATION_READ=c",
-		"COPPICE_ISOLATION_NETWORK=1", "COPPICE_ISOLATION_USERS=0",
+		"COPPICE_ISOLATION_NETWORK=1", "COPPICE_ISOLATION_USERS=0", "COPPICE_ISOLATION_LOOPBACK=1", "COPPICE_ISOLATION_HOSTS=a.example, *.b.example:8443",
 	}
 	o, err := coppice.Options{Env: env}.FromEnvironment()
 	require.NoError(t, err)
@@ -100,7 +100,7 @@ func TestBoundsFromTheEnvironment(t *testing.T) {
 	require.Equal(t, coppice.Limits{Memory: 256 << 20, CPU: 5 * time.Second, Runtime: time.Minute, Files: 64, Processes: 8, Processors: 0.5}, o.Limits)
 	require.Equal(t, 100<<10, o.Output.Budget.Bytes)
 	require.EqualValues(t, 1<<30, o.Output.MaxArtifact)
-	require.Equal(t, coppice.Isolation{Level: "landlock", Write: []string{"a", "b"}, Read: []string{"c"}, Network: true}, o.Isolation)
+	require.Equal(t, coppice.Isolation{Level: "landlock", Write: []string{"a", "b"}, Read: []string{"c"}, Network: true, Loopback: true, Hosts: []string{"a.example", "*.b.example:8443"}}, o.Isolation)
 
 	own := coppice.Options{Env: env, Timeout: time.Second, Limits: coppice.Limits{Memory: 1}, Isolation: coppice.Isolation{Level: "seccomp"}}
 	filled, err := own.FromEnvironment()

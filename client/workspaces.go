@@ -39,6 +39,16 @@ type Workspace struct {
 	// Isolation is the rung that its sessions are on, and IsolationText what that does.
 	Isolation     string `json:"isolation,omitempty"`
 	IsolationText string `json:"isolation_text,omitempty"`
+	// Refused is the hosts of the network that were asked for and refused, the newest last.
+	Refused []Refusal `json:"refused,omitempty"`
+}
+
+// Refusal is a host of the network that was asked for, and may not be reached.
+type Refusal struct {
+	// Host is it, with its port; Times is how often it was asked for, and Last when.
+	Host  string    `json:"host"`
+	Times int       `json:"times"`
+	Last  time.Time `json:"last"`
 }
 
 // WorkspaceLimits bound each session of a workspace; 0 of each: that of the server.
@@ -92,8 +102,12 @@ type Isolation struct {
 	// own and the system's.
 	Write []string `json:"write,omitempty"`
 	Read  []string `json:"read,omitempty"`
-	// Network allows network connections.
-	Network bool `json:"network,omitempty"`
+	// Network allows network connections. Without it, Loopback allows those within the
+	// machine, and Hosts those to hosts that it names, through a proxy: pypi.org,
+	// *.pythonhosted.org, git.example.org:8443.
+	Network  bool     `json:"network,omitempty"`
+	Loopback bool     `json:"loopback,omitempty"`
+	Hosts    []string `json:"hosts,omitempty"`
 	// Private closes what all programs of the user share (/dev/shm, so that Python's
 	// multiprocessing finds no semaphores below the rung bubblewrap), for those whose
 	// neighbours are not to be trusted.

@@ -125,11 +125,22 @@ func (w *Workspace) forgetKernels() {
 	})
 }
 
-// groupFile opens the control group for a process that is to begin in it. nil: there is
-// none. The caller closes it.
-func (w *Workspace) groupFile() (*os.File, error) {
+// killed returns what tells why a process was killed that begins at a moment: the system may
+// have done it, for a limit.
+func (w *Workspace) killed(since time.Time) func(pid int) string {
+	return func(pid int) string {
+		if met := w.Ended(pid, since); met != nil {
+			return met.Error()
+		}
+		return ""
+	}
+}
+
+// groupFiles opens the control group for a process that is to begin in it. nil: there is
+// none. The caller closes them.
+func (w *Workspace) groupFiles() ([]*os.File, error) {
 	if w.group == nil {
-		return nil, nil //nolint:nilnil // most have none
+		return nil, nil
 	}
 	return w.group.Open()
 }
@@ -168,6 +179,8 @@ type ending struct {
 	// pids are what was ended, of what may be a kernel; all says that everything was.
 	pids []int
 	all  bool
+	// failed says that only those have met it whose code has raised something.
+	failed bool
 }
 
 // keptEndings is how many are remembered, for those who ask what they have met.
@@ -200,7 +213,7 @@ func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails)
 	if w.group != nil {
 		w.lookAtGroup()
 	}
-	met := w.metSince(pid, since)
+	met := w.metSince(pid, since, raised != nil)
 	if met != nil && met.Limit == messages.LimitProcesses {
 		w.parting.Lock() // until it is over: what comes next is not ended with it
 		defer w.parting.Unlock()
@@ -208,11 +221,11 @@ func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails)
 	return met
 }
 
-func (w *Workspace) metSince(pid int, since time.Time) *messages.ResourceLimitExceeded {
+func (w *Workspace) metSince(pid int, since time.Time, failed bool) *messages.ResourceLimitExceeded {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, e := range slices.Backward(w.endings) {
-		if (e.root == pid || e.root == 0) && e.since(since) {
+		if (e.root == pid || e.root == 0) && e.since(since) && (failed || !e.failed) {
 			return &e.met
 		}
 	}

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/process"
 )
+
+// groupTasks is what a workspace may start beyond its limit of processes before the system
+// refuses: threads, which count like processes there, and what comes until the next look.
+const groupTasks = 256
 
 // groupTime bounds what is done with control groups: making room for them, and their end.
 const groupTime = 2 * time.Second
@@ -48,7 +53,7 @@ func (g *groups) close() error {
 
 // new makes the group of a workspace that has such limits, and says what keeps to them.
 // nil: it has none. The error is an *OptionsError for what can be kept to by nothing here.
-func (g *groups) new(ctx context.Context, t Total, inside bool) (*cgroup.Group, string, error) {
+func (g *groups) new(ctx context.Context, t Total, inside, looks bool) (*cgroup.Group, string, error) {
 	switch {
 	case !t.watched():
 		return nil, "", nil
@@ -57,12 +62,19 @@ func (g *groups) new(ctx context.Context, t Total, inside bool) (*cgroup.Group, 
 	case inside:
 		return nil, keptByLooks + ", which are those that its sandboxes run in", nil
 	}
+	if looks && process.Tallies && t.Processors <= 0 {
+		return nil, keptByLooks, nil
+	}
 	tree, err := g.open(ctx)
 	if err == nil && tree.Lacking() != "" {
 		err = errors.New(tree.Lacking())
 	}
 	if err == nil {
-		group, err := tree.New(cgroup.Limits{Memory: t.Memory, Tasks: t.Processes, Processors: t.Processors})
+		limits := cgroup.Limits{Memory: t.Memory, Processors: t.Processors}
+		if t.Processes > 0 {
+			limits.Tasks = t.Processes + min(groupTasks, math.MaxInt-t.Processes)
+		}
+		group, err := tree.New(limits)
 		if err != nil {
 			return nil, "", err
 		}

@@ -64,6 +64,8 @@ type SetOptions struct {
 	// MaxPerOwner is how many one Options.Owner may have; for one more, that of the owner is
 	// ended. With either limit, ErrNoPlace is the error where none can be ended. 0: any number.
 	MaxPerOwner int
+	// looks leaves control groups alone. It is for tests.
+	looks bool
 }
 
 // OptionsError says which option cannot be used.

@@ -149,7 +149,7 @@ const (
 func (w *Workspace) endParty(ctx context.Context, root int, part process.Part, again func(), given int) {
 	asked := time.Now()
 	for quiet := 0; quiet < quietLooks && ctx.Err() == nil; {
-		members, err := process.Tally(w.mark, []int{root})
+		members, err := process.Tally(w.mark, append(w.inGroup(), root))
 		if err != nil {
 			return
 		}

@@ -278,13 +278,13 @@ func (a *processActor) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case supervisor.Work:
 		a.work = m
-		group, err := a.w.groupFile()
+		groups, err := a.w.groupFiles()
 		var started *procs.Process
 		if err == nil {
-			a.r.o.Group = group
+			a.r.o.Groups, a.r.o.Killed = groups, a.w.killed(time.Now())
 			started, err = procs.Start(a.r.o)
-			if group != nil {
-				_ = group.Close() // the process is in it
+			for _, f := range groups {
+				_ = f.Close() // the process is in it
 			}
 		}
 		if err != nil {

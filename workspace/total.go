@@ -12,8 +12,10 @@ import (
 // It holds on both backends. Whoever is ended is told with the limit's name: a cell by
 // [messages.Result.Exceeded], a process by the Reason of its Exit.
 //
-// Where the host has control groups (version 2, Linux), Memory, Processes and Processors
-// are kept to by the system. Elsewhere on Linux the workspace is looked at ten times a
+// Where the host has control groups (Linux: version 2 that is left to it, or version 1 that it may
+// change, as root may), Memory and Processors are kept to by the system, and more than 256 processes
+// and threads beyond Processes are refused by it; looks at the group, which cost little, find who
+// has started them. Elsewhere on Linux the workspace is looked at ten times a
 // second, and less often when a look takes long; until the next one it may have more.
 // On other systems Output alone is kept to, and the others are refused. [Info.Kept] says which.
 // On the rung gvisor, Memory is what its sandboxes take, and the biggest of those is ended, with all
@@ -26,8 +28,7 @@ type Total struct {
 	// the cell or the process that has started most of them is stopped, with all that
 	// it has started, also while it was being stopped: when its result or its Exit is there
 	// and a moment has passed, nothing of it is left. It is no wall: what has left both its parents and
-	// the limit of file locks that it was born with (RLIMIT_LOCKS) is no one's, and is ended alone. A
-	// control group refuses to start more.
+	// the limit of file locks that it was born with (RLIMIT_LOCKS) is no one's, and is ended alone.
 	Processes int `json:"processes,omitempty"`
 	// Processors is how many processors may be kept busy, 0.5 for half of one. It needs
 	// a control group: without one it is refused.

@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// lookEvery is how often a workspace is looked at in which something goes on, restEvery
-	// one in which nothing does. A look that takes long is made less often: lookShare is how many
-	// times as long the pause after it is at least, up to restEvery.
-	lookEvery = 100 * time.Millisecond
-	restEvery = time.Second
-	lookShare = 20
+	// lookEvery is how often a workspace is looked at in which something goes on, groupEvery
+	// that where a control group counts what is in it, and restEvery one in which nothing does.
+	// A look that takes long is made less often: lookShare is how many times as long the pause
+	// after it is at least, up to restEvery.
+	lookEvery  = 100 * time.Millisecond
+	groupEvery = 20 * time.Millisecond
+	restEvery  = time.Second
+	lookShare  = 20
 	// diskEvery is how often its folder is measured at most, while something goes on, and
 	// diskMost how long at most a big one is not measured besides.
 	diskEvery = 500 * time.Millisecond
@@ -33,6 +35,10 @@ const (
 type watch struct {
 	w     *Workspace
 	looks sync.WaitGroup
+	// due is the number of the look that is next or is made, which is said by looking; again
+	// says that something has begun meanwhile.
+	due            uint64
+	looking, again bool
 	// measured is when the folder was measured, and disk what it held; they belong to the looks.
 	measured time.Time
 	disk     int64
@@ -40,8 +46,10 @@ type watch struct {
 
 // What the actor is told.
 type (
-	lookDue struct{}
-	looked  struct {
+	lookDue struct{ number uint64 }
+	// begun says that something goes on, after nothing did.
+	begun  struct{}
+	looked struct {
 		took time.Duration // without what was ended
 		busy bool          // something goes on
 	}
@@ -49,7 +57,10 @@ type (
 
 // Init has the first look made.
 func (a *watch) Init(ctx *supervisor.Ctx) error {
-	ctx.After(lookEvery, lookDue{})
+	a.w.mu.Lock()
+	a.w.woken = func() { ctx.Tell(begun{}) }
+	a.w.mu.Unlock()
+	ctx.After(a.every(), lookDue{a.due})
 	return nil
 }
 
@@ -57,20 +68,40 @@ func (a *watch) Init(ctx *supervisor.Ctx) error {
 func (a *watch) Handle(ctx *supervisor.Ctx, msg any) error {
 	switch m := msg.(type) {
 	case lookDue:
-		c := ctx.Context()
-		a.looks.Go(func() {
-			ctx.Tell(a.look(c))
-		})
+		if m.number == a.due && !a.looking {
+			a.begin(ctx)
+		}
+	case begun:
+		if a.again = a.looking; !a.looking {
+			a.begin(ctx)
+		}
 	case looked:
 		pause := restEvery
-		if m.busy {
-			pause = lookEvery
+		if m.busy || a.again {
+			pause = a.every()
 		}
-		ctx.After(max(pause, min(lookShare*m.took, restEvery)), lookDue{})
+		a.due++
+		a.looking, a.again = false, false
+		ctx.After(max(pause, min(lookShare*m.took, restEvery)), lookDue{a.due})
 	default:
 		return supervisor.Unknown(msg)
 	}
 	return nil
+}
+
+// begin makes a look.
+func (a *watch) begin(ctx *supervisor.Ctx) {
+	a.looking = true
+	c := ctx.Context()
+	a.looks.Go(func() { ctx.Tell(a.look(c)) })
+}
+
+// every is how often the workspace is looked at while something goes on.
+func (a *watch) every() time.Duration {
+	if a.w.group != nil {
+		return groupEvery
+	}
+	return lookEvery
 }
 
 // Terminate waits for the look that is made.
@@ -79,9 +110,16 @@ func (a *watch) Terminate(*supervisor.Ctx, supervisor.Exit) { a.looks.Wait() }
 // look compares what there is with what there may be.
 func (a *watch) look(ctx context.Context) (l looked) {
 	w, begin := a.w, time.Now()
+	most := w.o.Total
+	if w.group != nil {
+		w.lookAtGroup()
+		if n, err := w.group.Members(); err == nil && (most.Processes <= 0 || len(n) <= most.Processes) {
+			return a.lookedAtGroup(ctx, len(n), begin)
+		}
+	}
 	var t those
 	t.kernels, t.running = w.roots()
-	members, err := process.Tally(w.mark, append(t.pids(), w.runIn()...))
+	members, err := process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup()))
 	if err != nil {
 		return l // this system cannot tell, and such limits were refused
 	}
@@ -95,12 +133,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	l.busy = w.uses > 0 || len(members) > len(t.kernels)
 	w.mu.Unlock()
 	w.forgetKernels()
-	if w.group != nil {
-		w.lookAtGroup()
-		return l
-	}
-	most := w.o.Total
-	if most.Memory > 0 && sum > most.Memory {
+	if w.group == nil && most.Memory > 0 && sum > most.Memory {
 		a.memory(ctx, members, t)
 	}
 	if most.Processes > 0 && len(members) > most.Processes {
@@ -108,6 +141,22 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	}
 	if l.busy {
 		a.quota(ctx, t.kernels, t.running)
+	}
+	return l
+}
+
+// lookedAtGroup notes that the control group of the workspace holds n processes, no more than
+// it may.
+func (a *watch) lookedAtGroup(ctx context.Context, n int, begin time.Time) looked {
+	w := a.w
+	kernels, running := w.roots()
+	w.mu.Lock()
+	w.used.At, w.used.Processes = time.Now(), n
+	l := looked{took: time.Since(begin), busy: w.uses > 0 || n > len(kernels)}
+	w.mu.Unlock()
+	w.forgetKernels()
+	if l.busy {
+		a.quota(ctx, kernels, running)
 	}
 	return l
 }
@@ -245,6 +294,16 @@ func (a *watch) quota(ctx context.Context, kernels map[int]root, running map[int
 	}
 }
 
+// inGroup is what is in the control group of the workspace: also what has left all else that it
+// could be known by.
+func (w *Workspace) inGroup() []int {
+	if w.group == nil {
+		return nil
+	}
+	pids, _ := w.group.Members() // without the group it is known as elsewhere
+	return pids
+}
+
 // lookAtGroup notes what the control group of the workspace has ended and refused.
 func (w *Workspace) lookAtGroup() {
 	u := w.group.Usage()
@@ -257,9 +316,15 @@ func (w *Workspace) lookAtGroup() {
 	w.mu.Unlock()
 	if killed {
 		w.met(&ending{met: w.over(messages.LimitMemory, "more than "+memory(w.o.Total.Memory), "no more", "the system has ended what was in it"), all: true})
+		if w.group.Legacy() { // it has ended the biggest alone
+			ctx, cancel := context.WithTimeout(context.Background(), killTime)
+			defer cancel()
+			w.group.End(ctx)
+		}
 	}
-	if refused {
-		w.met(&ending{met: w.over(messages.LimitProcesses, count(w.o.Total.Processes), "no more", "the system has refused to start another")})
+	// Where there are more processes than there may be, the next look finds who has started them.
+	if refused && len(w.inGroup()) <= w.o.Total.Processes {
+		w.met(&ending{failed: true, met: w.over(messages.LimitProcesses, count(w.o.Total.Processes+groupTasks)+" and threads", "no more", "the system has refused to start another")})
 	}
 }
 

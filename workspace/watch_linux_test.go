@@ -25,9 +25,17 @@ func owner(t *testing.T) *process.Owner {
 }
 
 // TestTheLimitsOfAWorkspaceAsAWhole has processes pass each of them: each is told which
-// it was, and a process beside them that keeps to them goes on.
+// it was, and a process beside them that keeps to them goes on. Where there are control groups, they
+// are kept to by these, and then without.
 func TestTheLimitsOfAWorkspaceAsAWhole(t *testing.T) {
-	w := startWith(t, owner(t), workspace.SetOptions{})
+	for name, o := range map[string]workspace.SetOptions{"as it is": {}, "looks": workspace.SetOptions{}.ByLooks()} {
+		t.Run(name, func(t *testing.T) { limitsAsAWhole(t, o) })
+	}
+}
+
+func limitsAsAWhole(t *testing.T, so workspace.SetOptions) {
+	t.Helper()
+	w := startWith(t, owner(t), so)
 	defer w.stop(t)
 	for name, tt := range map[string]struct {
 		o      workspace.Options

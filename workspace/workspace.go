@@ -63,6 +63,7 @@ type Workspace struct {
 	inside        []func(messages.ResourceLimitExceeded) // how kernels without numbers are stopped; guarded by mu
 	endings       []*ending                              // for limits, the newest last; guarded by mu
 	used          Usage                                  // guarded by mu
+	woken         func()                                 // has it looked at; nil: it is not; guarded by mu
 	groupSaw      cgroup.Usage                           // what its group was seen to have met; guarded by mu
 }
 
@@ -84,6 +85,9 @@ type Info struct {
 	// Isolation is the rung that its sessions are on, and what that does, in words.
 	Isolation     string `json:"isolation,omitempty"`
 	IsolationText string `json:"isolation_text,omitempty"`
+	// Refused is the hosts of the network that were asked for and refused, where Isolation.Hosts
+	// names those that may be reached; the newest last.
+	Refused []kernel.Refusal `json:"refused,omitempty"`
 	// Total is the limits of everything in it together, Kept what keeps to them, in
 	// words ("": there are none), and Usage what there was when it was looked at, zero
 	// where nothing has to be.
@@ -134,6 +138,9 @@ func (w *Workspace) Info() Info {
 	}
 	if w.ended != nil {
 		i.Ended = w.ended.Reason
+	}
+	if o, ok := w.place.Backend.(kernel.Outlet); ok {
+		i.Refused = o.Refused()
 	}
 	return i
 }
@@ -228,6 +235,9 @@ func (w *Workspace) Enter() (leave func(), err error) {
 	w.touch()
 	w.uses++
 	if w.uses == 1 {
+		if w.woken != nil {
+			w.woken()
+		}
 		w.turn++
 		// Its supervisor is busy as long: no one takes its place. The answer is not waited for.
 		_, _, _ = supervisor.Begin[bool](w.set.ref(), occupy{w, w.turn})

@@ -298,10 +298,10 @@ type Closer interface{ Close() error }
 // Exceeded set. A backend refuses limits that it cannot keep: that of Jupyter
 // kernels knows Runtime alone.
 //
-// On Linux, where the control group of the host (version 2) is left to it, every
-// session of a host with limits gets a control group of its own, and Memory and
-// Processes hold for all that the session has started, too. The host then moves
-// itself to a group named coppice-host below its own.
+// On Linux, where the control group of the host (version 2) is left to it, every session
+// of a host with limits gets one of its own, and Memory and Processes hold for all that the
+// session has started, too. The host then moves itself to a group named coppice-host below its
+// own. In version 1, which root may change, so do Processes, and Memory does not.
 type Limits struct {
 	// Memory is how much more address space the session's process may map than it
 	// had at its start, in bytes; so may each process that it starts. Code beyond
@@ -332,69 +332,4 @@ type Limits struct {
 // Negative reports whether one of the limits is below zero.
 func (l Limits) Negative() bool {
 	return l.Memory < 0 || l.CPU < 0 || l.Runtime < 0 || l.Files < 0 || l.Processes < 0 || l.Processors < 0
-}
-
-// Rungs of [Isolation.Level].
-const (
-	// IsolationOff leaves sessions all rights of the host.
-	IsolationOff = "off"
-	// IsolationPrivileges is the default: nothing that a session starts gains
-	// rights (no_new_privs).
-	IsolationPrivileges = "privileges"
-	// IsolationLandlock adds rules of the Linux kernel: files by folders, no TCP,
-	// no signals to processes outside.
-	IsolationLandlock = "landlock"
-	// IsolationSeccomp adds a filter of system calls: no sockets of the network of any
-	// kind, nothing done to limits, priorities and memory of other processes, permissions
-	// and times of files changed in Write alone, and less of the kernel to attack.
-	IsolationSeccomp = "seccomp"
-	// IsolationUser adds a user of its own for each session: sessions cannot read,
-	// signal or trace one another. It needs root.
-	IsolationUser = "user"
-	// IsolationBubblewrap adds namespaces: a file system, network and IPC of the
-	// sessions' own. It needs the program bwrap.
-	IsolationBubblewrap = "bubblewrap"
-	// IsolationGVisor gives the sessions of a host or a workspace a sandbox with a kernel of their
-	// own, and each program of a workspace another. It needs the program runsc of gVisor.
-	IsolationGVisor = "gvisor"
-	// IsolationStrongest is the highest rung that the system has.
-	IsolationStrongest = "strongest"
-)
-
-// Walled reports whether the rung keeps anything from sessions but new rights. A rung
-// that the system chooses counts as one.
-func (i Isolation) Walled() bool {
-	return i.Level != "" && i.Level != IsolationOff && i.Level != IsolationPrivileges
-}
-
-// Isolation says what sessions are kept from. It holds for all sessions of a host
-// alike. They are protected from one another where each has a user of its own; from
-// IsolationLandlock on those of a fork server do not signal or trace one another either,
-// but share the files of Write, and /dev/shm. Like all of this it is no
-// replacement for a virtual machine around code that attacks the kernel. A backend refuses
-// what it has not: Jupyter's all above IsolationSeccomp, and any for a server of somebody else.
-type Isolation struct {
-	// Level is a rung. "": IsolationPrivileges; for Jupyter kernels, IsolationOff. One that the
-	// system does not have is refused.
-	Level string
-	// Write names folders that sessions may change, from IsolationLandlock on. nil:
-	// the working directory of this process. A folder for temporary files is added
-	// (TMPDIR). The working directories of sessions have to be under Write or Read.
-	Write []string
-	// Read names what else sessions may read besides the system's folders and the
-	// interpreter's; the user's home is not among them.
-	Read []string
-	// Network allows network connections.
-	Network bool
-	// Private is for sessions whose neighbours are not to be trusted: what all programs of the
-	// user share is closed to them (/dev/shm, so that Python's multiprocessing finds no
-	// semaphores below the rung bubblewrap), and a program that a workspace runs is read where
-	// it may be read, whoever names it: what is beside it is not opened.
-	Private bool
-	// Users gives each session a user of its own on the rung bubblewrap too; on
-	// IsolationUser it is understood. Such a session has a folder of its own, to which
-	// HOME and TMPDIR point, and is in a group that the folders of Write are opened to,
-	// by access lists: what it makes there belongs to its user, and what was there keeps
-	// its permissions. It takes root, and an interpreter that all users can reach.
-	Users bool
 }

@@ -43,6 +43,20 @@ func below(limits ...float64) func([]float64) bool {
 	}
 }
 
+// above says that each value is at least its limit.
+func above(limits ...float64) func([]float64) bool {
+	return func(v []float64) bool {
+		for i, l := range limits {
+			if v[i] < l {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+func perSecond(v []float64) string { return number(v[0]) + "/s" }
+
 func ms(v []float64) string {
 	s := ""
 	for i, x := range v {
@@ -78,15 +92,21 @@ func sumBelow(limit float64) func([]float64) bool {
 func none(v []float64) bool { return below(make([]float64, len(v))...)(v) }
 
 var targets = []target{
-	{"runner: new session to first result, p50 / p99", "2 ms / 10 ms", of("create", "runner", 0, "p50", "p99"), below(2000, 10_000), ms, "the slowest sessions come in a row: they wait for a processor that is busy, with them or with something else"},
-	{"runner: the same with spares, p50", "1 ms", of("ready", "runner", 0, "p50"), below(1000), ms, "one came every 50 ms: as with `exec` at a slow rate, each wake-up of a processor that slept takes longer than the work; without the runtime and one after the other it is 0.9 ms, see runner.md"},
-	{"runner: `1+1` through the whole runtime, back to back, p50", "150 us", of("exec", "runner", 1, "back-to-back-p50"), below(150), us, "each call crosses three actors, and on two processors each crossing wakes the other one: 12 to 18 us"},
+	{"runner: new session to first result, p50 / p99", "1 ms / 4 ms", of("create", "runner", 0, "p50", "p99"), below(1000, 4000), ms, "the slowest sessions come in a row: they wait for a processor that is busy, with them or with something else"},
+	{"runner: 1,000 new sessions at the same instant, until the last has answered", "1.2 s", of("burst", "runner", 1000, "all"), below(1200), func(v []float64) string { return number(v[0]/1000) + " s" }, ""},
+	{"runner: sessions that begin, answer and end, at full speed", "900/s", of("churn", "runner", 1000, "throughput"), above(900), perSecond, ""},
+	{"runner: the same with spares, p50", "0.5 ms", of("ready", "runner", 0, "p50"), below(500), ms, "one came every 50 ms: as with `exec` at a slow rate, each wake-up of a processor that slept takes longer than the work; without the runtime and one after the other it is 0.9 ms, see runner.md"},
+	{"runner: `1+1` through the whole runtime, back to back, p50", "70 us", of("exec", "runner", 1, "back-to-back-p50"), below(70), us, "each call crosses three actors, and on two processors each crossing wakes the other one: 12 to 18 us"},
+	{"runner: processor time of a call, 1,000 live", "80 us", of("exec", "runner", 1000, "cpu-per-call"), below(80), us, "the host's: system calls, waking goroutines and processors, copying stacks; see profiles.md"},
+	{"runner: calls over 1,000 sessions, at full speed", "20,000/s", of("exec", "runner", 1000, "full-speed"), above(20_000), perSecond, "by the processor time of a call: two processors give two seconds a second"},
+	{"runner: processor time of a session that waits, 5,000 live", "5 us/s", of("idle", "runner", 5000, "idle-cpu"), below(5), us, ""},
 	{"runner: that beside a bare pipe, in turns, p50", "at most 25 us more", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "runner", "exec-p50")
 		return []float64{ours - floor}, ok
 	}, below(25), func(v []float64) string { return fmt.Sprintf("%+.0f us", v[0]) }, "each call crosses three actors, and on two processors each crossing wakes the other one"},
 	{"runner: memory of an idle session, process and host, 2,000 live", "2 MiB", of("idle", "runner", 2000, "process-memory", "host-memory"), sumBelow(2048), mib, "by pages that a session writes to when it starts and answers; Python 3.12 and 3.13 write to fewer, see runner.md"},
-	{"runner: the same, 5,000 live", "2 MiB", of("idle", "runner", 5000, "process-memory", "host-memory"), sumBelow(2048), mib, "what a fork server notes of a session, it notes in pages that the next ones share and then write to, see runner.md"},
+	{"runner: the same, 5,000 live", "1.5 MiB", of("idle", "runner", 5000, "process-memory", "host-memory"), sumBelow(1536), mib, "what a fork server notes of a session, it notes in pages that the next ones share and then write to, see runner.md"},
+	{"runner: 10,000 live at once, until all have answered again", "they do", of("idle", "runner", 10_000, "answer-all"), func([]float64) bool { return true }, func(v []float64) string { return number(v[0]/1000) + " s" }, ""},
 	{"runner: `coppice run -c 1+1`, a command from nothing to its end, p50", "60 ms", of("cold", "runner", 0, "p50"), below(60_000), ms, "two interpreters start one after the other, the owner's and the fork server's, and the imports of the latter take as long as both, see profiles.md"},
 	{"100,000 pretended sessions: memory of an idle one", "4 KiB", of("idle", "fake", 100_000, "host-memory"), below(4), func(v []float64) string { return number(v[0]) + " KiB" }, "a goroutine that waits for the end of its interpreter, contexts, the actor and its mailbox, see profiles.md"},
 	{"100,000 pretended sessions, paced, p99", "5 ms", of("exec", "fake", 100_000, "p99"), below(5000), ms, "the first ping of each session comes in rounds of a tenth of a second, see profiles.md"},
@@ -103,7 +123,10 @@ var targets = []target{
 		ours, floor, ok := beside(f, "gateway", "create-p50")
 		return []float64{ours - floor}, ok
 	}, below(10_000), ms, "what is the session's own is brought into the new kernel before its first call"},
-	{"gateway: new session to first result where a warm kernel waits, p50", "15 ms", of("ready", "gateway", 0, "p50"), below(15_000), ms, "three round trips: whether the kernel that waited still lives, what is the session's own, and the call; each takes 5 to 8 ms, as `exec` shows"},
+	{"gateway: new session to first result, cold, p50", "70 ms", of("create", "gateway", 0, "p50"), below(70_000), ms, ""},
+	{"gateway: 150 new sessions at the same instant, until the last has answered", "6 s", of("burst", "gateway", 150, "all"), below(6000), func(v []float64) string { return number(v[0]/1000) + " s" }, ""},
+	{"gateway: memory of an idle kernel, with its part of gateway and host, 100 live", "16 MiB", of("idle", "gateway", 100, "process-memory", "host-memory"), sumBelow(16 << 10), mib, ""},
+	{"gateway: new session to first result where a warm kernel waits, p50", "10 ms", of("ready", "gateway", 0, "p50"), below(10_000), ms, "three round trips: whether the kernel that waited still lives, what is the session's own, and the call; each takes 5 to 8 ms, as `exec` shows"},
 	{"kernel death to the answer, runner / gateway, p50", "0.7 s", func(f record.File) ([]float64, bool) {
 		a, ok := value(f, "crashy", "runner", 0, "death-to-answer-p50")
 		b, also := value(f, "crashy", "gateway", 0, "death-to-answer-p50")
@@ -118,6 +141,11 @@ var targets = []target{
 		return []float64{a, b}, ok && also
 	}, below(1e6, 1e6), ms, ""},
 	{"runner: flood, growth of the host, artifact identical", "64 MiB", of("flood", "runner", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
+	{"flood, runner / gateway", "250 / 120 MiB/s", func(f record.File) ([]float64, bool) {
+		a, ok := value(f, "flood", "runner", 0, "throughput")
+		b, also := value(f, "flood", "gateway", 0, "throughput")
+		return []float64{a, b}, ok && also
+	}, above(250, 120), func(v []float64) string { return number(v[0]) + " / " + number(v[1]) + " MiB/s" }, ""},
 	{"gateway: flood, growth of the host, artifact identical", "64 MiB", of("flood", "gateway", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
 	{"10,000 pretended sessions under crashes: calls lost, repeated or out of order", "0", complete("crashy"), none, func(v []float64) string { return number(v[0]) }, ""},
 	{"10,000 pretended sessions under evictions: calls lost, repeated or out of order", "0", complete("evict"), none, func(v []float64) string { return number(v[0]) }, ""},

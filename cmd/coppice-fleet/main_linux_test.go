@@ -32,6 +32,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asNode) != "" {
 		os.Exit(run())
 	}
+	if words := strings.Fields(os.Getenv(asEngine)); len(words) > 2 {
+		os.Exit(beEngine(words))
+	}
 	os.Exit(m.Run())
 }
 
@@ -93,7 +96,7 @@ func (n *nodes) node(name string, more ...string) *node {
 	program, err := os.Executable()
 	require.NoError(n.t, err)
 	args := append([]string{
-		"serve", "--addr", "127.0.0.1:0", "--cwd", n.work, "--backend", "runner", "--fleet-name", name, "--fleet-ttl", ttl.String(),
+		"serve", "--addr", "127.0.0.1:0", "--cwd", n.work, "--backend", "runner", "--fleet-name", name, "--fleet-ttl", ttl.String(), "--fleet-placement", "here",
 		"--fleet", n.servers,
 	}, more...)
 	if n.more != nil {

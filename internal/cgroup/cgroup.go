@@ -16,6 +16,9 @@ type Options struct {
 	// Want names the controllers that are of use. nil: none, for groups that only
 	// keep processes together.
 	Want []string
+	// Whole leaves out what would end single processes of a group that has met its limit:
+	// the memory of version 1.
+	Whole bool
 	// Base is the folder of a group under which those of the host are made; this
 	// process is not moved then. "": the group of this process.
 	Base string
@@ -33,7 +36,8 @@ type system struct {
 // Limits bound a group. 0: no limit.
 type Limits struct {
 	// Memory is how much all processes of the group may use together, in bytes, of
-	// which nothing is swapped out. What goes beyond ends all of them.
+	// which nothing is swapped out. What goes beyond ends all of them; in a group of
+	// version 1 the biggest, and the others are left to [Group.End].
 	Memory int64
 	// Tasks is how many processes and threads there may be.
 	Tasks int

@@ -1,4 +1,4 @@
-// Package cgroup gives sessions control groups (version 2) of their own, so that
+// Package cgroup gives sessions control groups of their own, so that
 // the system bounds what a session and all that it has started use together,
 // counts it, and can end all of it at once.
 //
@@ -19,6 +19,9 @@
 //
 // # Where groups are
 //
+// In version 2 of control groups, or, where that has none of the controllers that are
+// wanted, in the hierarchies of version 1, one for each controller:
+//
 //	<own group>                    controllers are passed on to those below
 //	├─ coppice-host                this process, moved there: a group that passes
 //	│                              controllers on may hold no processes
@@ -26,6 +29,10 @@
 //	│  ├─ 1                        one for each session: [Group]
 //	│  └─ 2
 //	└─ coppice-<pid>-<hash>-<ns>   another host that was started in coppice-host
+//
+// In version 1 groups may stand beside processes: nothing is moved, and nothing passed on. Its
+// limit of memory ends the biggest process of a group alone; [Options.Whole] leaves it out. A
+// process cannot begin in such a group: it enters it.
 //
 // # The life of a group
 //

@@ -20,53 +20,87 @@ var errBusy error = syscall.EBUSY
 
 // Group is the group of one session.
 type Group struct {
-	dir    string
+	dirs   []string // one, or with legacy one in each hierarchy
+	legacy bool     // it is of version 1
 	system system
 }
 
-// Dir returns its folder.
-func (g *Group) Dir() string { return g.dir }
+// Dir returns its folder, that in the first of its hierarchies.
+func (g *Group) Dir() string { return g.dirs[0] }
 
-// Join returns a file that moves the process which writes "0" to it into the group,
-// also one that could not open it itself. The caller closes it.
-func (g *Group) Join() (*os.File, error) { return g.open(fileProcs, os.O_WRONLY) }
+// Legacy reports whether it is of version 1: no process can begin in it, all enter it.
+func (g *Group) Legacy() bool { return g.legacy }
+
+// Join returns files that move the process which writes "0" to each of them into the
+// group, also one that could not open them itself. The caller closes them.
+func (g *Group) Join() ([]*os.File, error) { return g.open(fileProcs, os.O_WRONLY) }
 
 // Take moves a process into the group, by its number.
 func (g *Group) Take(pid int) error {
-	f, err := g.Join()
+	files, err := g.Join()
 	if err != nil {
 		return err
 	}
-	defer func() { _ = f.Close() }() // the write has said what is to be said
-	if _, err := f.WriteString(strconv.Itoa(pid)); err != nil {
+	for _, f := range files {
+		_, failed := f.WriteString(strconv.Itoa(pid))
+		err = errors.Join(err, failed)
+		_ = f.Close() // the write has said what is to be said
+	}
+	if err != nil {
 		return fmt.Errorf("move process %d to a control group: %w", pid, err)
 	}
 	return nil
 }
 
-// Open returns the folder of the group, which the system wants for starting a
-// process in it. The caller closes it.
-func (g *Group) Open() (*os.File, error) { return g.open(".", os.O_RDONLY) }
+// Open returns the folders of the group, which the system wants for starting a
+// process in it. The caller closes them.
+func (g *Group) Open() ([]*os.File, error) { return g.open(".", os.O_RDONLY) }
 
-func (g *Group) open(name string, flag int) (*os.File, error) {
-	f, err := os.OpenFile(filepath.Join(g.dir, name), flag, 0)
-	if err != nil {
-		return nil, fmt.Errorf("open a control group: %w", err)
+func (g *Group) open(name string, flag int) ([]*os.File, error) {
+	var files []*os.File
+	for _, dir := range g.dirs {
+		f, err := os.OpenFile(filepath.Join(dir, name), flag, 0)
+		if err != nil {
+			for _, f := range files {
+				_ = f.Close()
+			}
+			return nil, fmt.Errorf("open a control group: %w", err)
+		}
+		files = append(files, f)
 	}
-	return f, nil
+	return files, nil
+}
+
+// Members returns the processes of the group, without those of groups below it.
+func (g *Group) Members() ([]int, error) {
+	pids, err := members(g.Dir())
+	if err != nil {
+		return nil, fmt.Errorf("list the processes of a control group: %w", err)
+	}
+	return pids, nil
+}
+
+// End ends the processes of the group, within ctx. The group stays.
+func (g *Group) End(ctx context.Context) {
+	for _, dir := range g.dirs {
+		killAll(ctx, dir)
+	}
 }
 
 // Usage reads what the group uses and has met. What its controllers do not count is
 // 0, and -1 for the memory.
 func (g *Group) Usage() Usage {
+	if g.legacy {
+		return g.legacyUsage()
+	}
 	u := Usage{Memory: -1}
-	if b, err := os.ReadFile(filepath.Join(g.dir, "memory.current")); err == nil {
+	if b, err := os.ReadFile(filepath.Join(g.Dir(), "memory.current")); err == nil {
 		if n, err := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64); err == nil {
-			u.Memory = max(0, n-counter(g.dir, "memory.stat", "inactive_file"))
+			u.Memory = max(0, n-counter(g.Dir(), "memory.stat", "inactive_file"))
 		}
 	}
-	u.Killed = counter(g.dir, "memory.events", "oom_kill")
-	u.Refused = counter(g.dir, "pids.events", "max")
+	u.Killed = counter(g.Dir(), "memory.events", "oom_kill")
+	u.Refused = counter(g.Dir(), "pids.events", "max")
 	return u
 }
 
@@ -88,7 +122,13 @@ func counter(dir, file, name string) int64 {
 // Remove ends all processes of the group and of groups that they have made below
 // it, and removes it. It waits until they are gone, within ctx. A group that is
 // not there is no error.
-func (g *Group) Remove(ctx context.Context) error { return remove(ctx, g.dir, g.system) }
+func (g *Group) Remove(ctx context.Context) error {
+	var err error
+	for _, dir := range g.dirs {
+		err = errors.Join(err, remove(ctx, dir, g.system))
+	}
+	return err
+}
 
 func remove(ctx context.Context, dir string, s system) error {
 	const least, most = time.Millisecond, 50 * time.Millisecond
@@ -128,7 +168,11 @@ func killAll(ctx context.Context, dir string) {
 	if put("1", dir, fileKill) == nil {
 		return
 	}
-	// Linux before 5.14 has no such file.
+	// Linux before 5.14 has no such file, nor has version 1. What may start no more can
+	// be ended one after the other.
+	if most, err := os.ReadFile(filepath.Join(dir, filePIDs)); err == nil && put("0", dir, filePIDs) == nil {
+		defer func() { _ = put(string(most), dir, filePIDs) }() // of a group that stays
+	}
 	pids, _ := members(dir)
 	ids := make([]process.Identity, 0, len(pids))
 	for _, pid := range pids {

@@ -23,11 +23,15 @@ const (
 	fileSubtree     = "cgroup.subtree_control"
 	fileEvents      = "cgroup.events" // the root group has none
 	fileKill        = "cgroup.kill"
+	filePIDs        = "pids.max"
 )
 
 // place is where the groups of this process can be.
 type place struct {
 	base string
+	// legacy are the hierarchies of version 1 that they are in, where version 2 has none of
+	// what is wanted; base is the folder of the first.
+	legacy []hierarchy
 	// controllers are those of the wanted ones that can be had.
 	controllers []string
 	// lacking says why the others cannot, "" when all can.
@@ -40,10 +44,22 @@ type place struct {
 
 // find looks where groups can be, and changes nothing.
 func find(o Options) (place, error) {
-	p := place{base: o.Base, proc: o.Proc}
-	if p.proc == "" {
-		p.proc = "/proc"
+	if o.Proc == "" {
+		o.Proc = "/proc"
 	}
+	p, err := findUnified(o)
+	if err == nil || o.Base != "" || len(o.Want) == 0 {
+		return p, err
+	}
+	if l, found := findLegacy(o); found {
+		return l, nil
+	}
+	return p, err
+}
+
+// findUnified looks for groups of version 2.
+func findUnified(o Options) (place, error) {
+	p := place{base: o.Base, proc: o.Proc}
 	if p.base == "" {
 		own, err := ownGroup(p.proc)
 		if err != nil {
@@ -108,20 +124,20 @@ func groupOf(proc, process string) (string, error) {
 		return "", &UnusableError{Why: "the mounts of this process cannot be read"}
 	}
 	for line := range strings.Lines(string(b)) {
-		if dir, ok := within(line, path); ok {
+		if dir, ok := within(line, path, "cgroup2"); ok {
 			return dir, nil
 		}
 	}
 	return "", &UnusableError{Why: "version 2 is not mounted here"}
 }
 
-// within returns the folder of a group when a line of mountinfo shows it: "36 35
-// 98:0 /root /mount/point options… - type source options".
-func within(line, group string) (string, bool) {
+// within returns the folder of a group when a line of mountinfo shows it, of a type of file
+// system: "36 35 98:0 /root /mount/point options… - type source options".
+func within(line, group, kind string) (string, bool) {
 	front, back, ok := strings.Cut(line, " - ")
 	f := strings.Fields(front)
 	const atRoot, atPoint = 3, 4
-	if !ok || len(f) <= atPoint || !strings.HasPrefix(back, "cgroup2 ") {
+	if !ok || len(f) <= atPoint || !strings.HasPrefix(back, kind+" ") {
 		return "", false
 	}
 	root, point := unescape(f[atRoot]), unescape(f[atPoint])

@@ -21,11 +21,37 @@ func Of(proc string, pid int) (string, error) {
 // groups below it, nor those that cannot be seen from here.
 func Members(dir string) ([]int, error) { return members(dir) }
 
+// OfProcessors returns the folder of the group by which the processors of a process are bounded:
+// it may be of version 1, where [Of] is of version 2. proc and the error are as with Of.
+func OfProcessors(proc string, pid int) (string, error) {
+	if proc == "" {
+		proc = "/proc"
+	}
+	if dir, ok := legacyGroup(proc, strconv.Itoa(pid), CPU); ok {
+		return dir, nil
+	}
+	return Of(proc, pid)
+}
+
 // Throttled returns how long the group with this folder was held back because it had
 // used up [Limits.Processors], or a limit that somebody else set, added up over
 // processors. 0 when it has none, or it is not counted.
 func Throttled(dir string) time.Duration {
-	return time.Duration(counter(dir, "cpu.stat", "throttled_usec")) * time.Microsecond
+	b, err := os.ReadFile(filepath.Join(dir, "cpu.stat")) //nolint:gosec // of the system
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(b)) {
+		name, value, _ := strings.Cut(strings.TrimSpace(line), " ")
+		n, _ := strconv.ParseInt(value, 10, 64)
+		switch name {
+		case "throttled_usec":
+			return time.Duration(n) * time.Microsecond
+		case "throttled_time": // of version 1
+			return time.Duration(n)
+		}
+	}
+	return 0
 }
 
 // Pressure is how long processes of a group waited for a processor.

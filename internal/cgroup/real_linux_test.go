@@ -49,7 +49,8 @@ func TestRealGroups(t *testing.T) {
 	require.NoError(t, err)
 	dir, err := born.Open()
 	require.NoError(t, err)
-	defer func() { _ = dir.Close() }()
+	require.Len(t, dir, 1)
+	defer func() { _ = dir[0].Close() }()
 	start := func(attr *syscall.SysProcAttr, files []*os.File, code string) *exec.Cmd {
 		cmd := exec.CommandContext(t.Context(), "/bin/sh", "-c", code)
 		cmd.SysProcAttr, cmd.ExtraFiles = attr, files
@@ -63,7 +64,7 @@ func TestRealGroups(t *testing.T) {
 	}
 	// A process that begins in a group, and one that leaves its session and group.
 	const detached = "setsid sleep 1000 </dev/null >/dev/null 2>&1 & echo there; sleep 1000"
-	cmd := start(&syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir.Fd())}, nil, detached)
+	cmd := start(&syscall.SysProcAttr{UseCgroupFD: true, CgroupFD: int(dir[0].Fd())}, nil, detached)
 	require.Eventually(t, func() bool { pids, err := members(born.Dir()); return err == nil && len(pids) > 1 }, waitFor, tick)
 
 	// A process that enters one by a file that was opened for it.
@@ -71,8 +72,8 @@ func TestRealGroups(t *testing.T) {
 	require.NoError(t, err)
 	join, err := entered.Join()
 	require.NoError(t, err)
-	other := start(nil, []*os.File{join}, "echo 0 >&3; exec 3>&-; echo there; sleep 1000")
-	require.NoError(t, join.Close())
+	other := start(nil, join, "echo 0 >&3; exec 3>&-; echo there; sleep 1000")
+	require.NoError(t, join[0].Close())
 	pids, err := members(entered.Dir())
 	require.NoError(t, err)
 	require.Contains(t, pids, other.Process.Pid)

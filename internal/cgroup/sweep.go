@@ -65,19 +65,31 @@ func dead(name, ns string) bool {
 	return hash(id.Start) != f[1]
 }
 
-// Leftovers returns the folders of hosts that have ended without removing them.
-// Without control groups there are none.
+// Leftovers returns the folders of hosts that have ended without removing them, in all
+// hierarchies. Without control groups there are none.
 func Leftovers(o Options) []string {
-	o.Want = nil
-	p, err := find(o)
-	if err != nil {
-		return nil
+	if o.Proc == "" {
+		o.Proc = "/proc"
 	}
-	ns := namespace(p.proc)
+	o.Want = nil
+	var bases []string
+	if p, err := findUnified(o); err == nil {
+		bases = append(bases, p.base)
+	}
+	if o.Base == "" {
+		o.Want = []string{Memory, PIDs, CPU}
+		p, _ := findLegacy(o) // without one there are no hierarchies
+		for _, h := range p.legacy {
+			bases = append(bases, h.base)
+		}
+	}
+	ns := namespace(o.Proc)
 	var left []string
-	for _, dir := range below(p.base) {
-		if dead(filepath.Base(dir), ns) {
-			left = append(left, dir)
+	for _, base := range bases {
+		for _, dir := range below(base) {
+			if dead(filepath.Base(dir), ns) {
+				left = append(left, dir)
+			}
 		}
 	}
 	return left

@@ -22,7 +22,9 @@ var last atomic.Uint64
 
 // Tree is where the groups of this host's sessions are.
 type Tree struct {
-	base, dir   string
+	base        string
+	dirs        []string // of this host's groups, one, or with legacy one in each hierarchy
+	legacy      []hierarchy
 	controllers []string
 	lacking     string
 	system      system
@@ -49,13 +51,19 @@ func Open(ctx context.Context, o Options) (*Tree, error) {
 	if err != nil {
 		return nil, &UnusableError{Dir: p.base, Why: err.Error()}
 	}
-	t := &Tree{base: p.base, dir: filepath.Join(p.base, name), controllers: p.controllers, lacking: p.lacking, system: o.does()}
+	t := &Tree{base: p.base, legacy: p.legacy, controllers: p.controllers, lacking: p.lacking, system: o.does()}
+	for _, h := range p.legacy {
+		t.dirs = append(t.dirs, filepath.Join(h.base, name))
+	}
+	if len(p.legacy) == 0 {
+		t.dirs = []string{filepath.Join(p.base, name)}
+	}
 	if p.move {
 		if err := t.moveHost(); err != nil {
 			return nil, &UnusableError{Dir: p.base, Why: "this process cannot be moved to a group below it: " + reason(err)}
 		}
 	}
-	if err := giveOn(p.base, p.controllers); err != nil {
+	if err := t.giveOn(p.base); err != nil {
 		return nil, &UnusableError{Dir: p.base, Why: "its controllers cannot be passed on: " + reason(err)}
 	}
 	if err := t.prepare(); err != nil {
@@ -98,25 +106,33 @@ func (t *Tree) moveHost() error {
 	return errors.New("processes come faster than they can be moved")
 }
 
-// giveOn gives controllers to the groups below a group.
-func giveOn(dir string, controllers []string) error {
+// giveOn gives the controllers to the groups below a group. In version 1 they have them.
+func (t *Tree) giveOn(dir string) error {
+	if len(t.legacy) > 0 {
+		return nil
+	}
 	have, err := words(filepath.Join(dir, fileSubtree))
 	if err != nil {
 		return err
 	}
-	more := missing(controllers, have)
+	more := missing(t.controllers, have)
 	if len(more) == 0 {
 		return nil
 	}
 	return put("+"+strings.Join(more, " +"), dir, fileSubtree)
 }
 
-// prepare makes the folder of this host.
+// prepare makes the folders of this host.
 func (t *Tree) prepare() error {
-	if err := t.system.mkdir(t.dir); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+	for _, dir := range t.dirs {
+		if err := t.system.mkdir(dir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if err := t.giveOn(dir); err != nil {
+			return err
+		}
 	}
-	return giveOn(t.dir, t.controllers)
+	return nil
 }
 
 // Controllers returns the wanted controllers that the groups have.
@@ -125,48 +141,70 @@ func (t *Tree) Controllers() []string { return t.controllers }
 // Lacking says why they have not all that were wanted, "" when they have.
 func (t *Tree) Lacking() string { return t.lacking }
 
-// Dir returns the folder of this host's groups.
-func (t *Tree) Dir() string { return t.dir }
+// Dir returns the folder of this host's groups, that in the first of their hierarchies.
+func (t *Tree) Dir() string { return t.dirs[0] }
 
 // New makes an empty group. Limits whose controller the tree lacks are left out.
 func (t *Tree) New(l Limits) (*Group, error) {
-	g := &Group{dir: filepath.Join(t.dir, strconv.FormatUint(last.Add(1), 10)), system: t.system}
-	err := t.system.mkdir(g.dir)
-	for tries := 0; errors.Is(err, fs.ErrNotExist) && tries < 3; tries++ {
-		// The other host of this process that made the folder has just removed it.
-		if err = t.prepare(); err == nil {
-			err = t.system.mkdir(g.dir)
+	g, number := &Group{legacy: len(t.legacy) > 0, system: t.system}, strconv.FormatUint(last.Add(1), 10)
+	var err error
+	for _, dir := range t.dirs {
+		if err = t.make(filepath.Join(dir, number)); err != nil {
+			break
 		}
+		g.dirs = append(g.dirs, filepath.Join(dir, number))
 	}
 	if err == nil {
-		if err = t.limit(g, l); err != nil {
-			_ = t.system.rmdir(g.dir)
-		}
+		err = t.limit(g, l)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a control group in %s: %w", t.dir, err)
+		for _, dir := range g.dirs {
+			_ = t.system.rmdir(dir)
+		}
+		return nil, fmt.Errorf("make a control group in %s: %w", t.Dir(), err)
 	}
 	return g, nil
 }
 
+// make makes the folder of a group.
+func (t *Tree) make(dir string) error {
+	err := t.system.mkdir(dir)
+	for tries := 0; errors.Is(err, fs.ErrNotExist) && tries < 3; tries++ {
+		// The other host of this process that made the folder above has just removed it.
+		if err = t.prepare(); err == nil {
+			err = t.system.mkdir(dir)
+		}
+	}
+	return err
+}
+
 // limit writes the limits of a group that the tree has controllers for.
 func (t *Tree) limit(g *Group, l Limits) error {
-	type setting struct{ name, value string }
+	if len(t.legacy) > 0 {
+		return t.limitLegacy(g, l)
+	}
 	var all []setting
 	for _, c := range t.controllers {
 		switch {
 		case c == Memory && l.Memory > 0:
 			all = append(all, setting{"memory.max", strconv.FormatInt(l.Memory, 10)}, setting{"memory.swap.max", "0"}, setting{"memory.oom.group", "1"})
 		case c == PIDs && l.Tasks > 0:
-			all = append(all, setting{"pids.max", strconv.Itoa(l.Tasks)})
+			all = append(all, setting{filePIDs, strconv.Itoa(l.Tasks)})
 		case c == CPU && l.Processors > 0:
-			const period, least = 100_000, 1000 // microseconds
-			all = append(all, setting{"cpu.max", fmt.Sprintf("%d %d", max(least, int64(l.Processors*period)), period)})
+			all = append(all, setting{"cpu.max", fmt.Sprintf("%d %d", quota(l.Processors), period)})
 		}
 	}
+	return set(g.Dir(), all)
+}
+
+// setting is what is written to a file of a group.
+type setting struct{ name, value string }
+
+// set writes settings of a group.
+func set(dir string, all []setting) error {
 	for _, s := range all {
-		err := put(s.value, g.dir, s.name)
-		if errors.Is(err, fs.ErrNotExist) && s.name == "memory.swap.max" {
+		err := put(s.value, dir, s.name)
+		if errors.Is(err, fs.ErrNotExist) && (s.name == "memory.swap.max" || s.name == legacySwap) {
 			continue // this system has no swap, or does not count it
 		}
 		if err != nil {
@@ -176,18 +214,30 @@ func (t *Tree) limit(g *Group, l Limits) error {
 	return nil
 }
 
+// period is that in which processors are given out, in microseconds.
+const period = 100_000
+
+// quota is what a group may use of so many processors in a period, in microseconds.
+func quota(processors float64) int64 {
+	const least = 1000
+	return max(least, int64(processors*period))
+}
+
 // Close removes what is left of this host's groups, within ctx. Another tree of
 // this process may have groups in the folder: they stay.
 func (t *Tree) Close(ctx context.Context) error {
-	err := t.system.rmdir(t.dir)
-	for errors.Is(err, errBusy) && ctx.Err() == nil && len(below(t.dir)) == 0 {
-		pause(ctx, time.Millisecond)
-		err = t.system.rmdir(t.dir)
+	var failed error
+	for _, dir := range t.dirs {
+		err := t.system.rmdir(dir)
+		for errors.Is(err, errBusy) && ctx.Err() == nil && len(below(dir)) == 0 {
+			pause(ctx, time.Millisecond)
+			err = t.system.rmdir(dir)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) && len(below(dir)) == 0 {
+			failed = errors.Join(failed, fmt.Errorf("remove the control group %s: %w", dir, err))
+		}
 	}
-	if err == nil || errors.Is(err, fs.ErrNotExist) || len(below(t.dir)) > 0 {
-		return nil
-	}
-	return fmt.Errorf("remove the control group %s: %w", t.dir, err)
+	return failed
 }
 
 // below returns the groups in a group.

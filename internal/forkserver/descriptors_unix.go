@@ -75,27 +75,29 @@ func newSeat() (_ *seat, err error) {
 	return s, nil
 }
 
-// in has the session enter a control group: the descriptor that moves it there
-// comes after the others. An error closes the seat.
+// in has the session enter a control group: the descriptors that move it there
+// come after the others. An error closes the seat.
 func (s *seat) in(g *cgroup.Group) error {
 	if g == nil {
 		return nil
 	}
-	f, err := g.Join()
+	files, err := g.Join()
 	if err != nil {
 		s.close()
 		return err
 	}
-	defer func() { _ = f.Close() }()
-	syscall.ForkLock.RLock() // nothing may be forked before it closes on exec
+	defer closeAll(files)
+	syscall.ForkLock.RLock() // nothing may be forked before they close on exec
 	defer syscall.ForkLock.RUnlock()
-	fd, err := syscall.Dup(int(f.Fd()))
-	if err != nil {
-		s.close()
-		return fmt.Errorf("open a control group: %w", err)
+	for _, f := range files {
+		fd, err := syscall.Dup(int(f.Fd()))
+		if err != nil {
+			s.close()
+			return fmt.Errorf("open a control group: %w", err)
+		}
+		syscall.CloseOnExec(fd)
+		s.theirs = append(s.theirs, fd)
 	}
-	syscall.CloseOnExec(fd)
-	s.theirs = append(s.theirs, fd)
 	return nil
 }
 

@@ -83,10 +83,12 @@ func Spawn(ctx context.Context, o Options, g *cgroup.Group, u *ndjson.User) (*Ch
 		User:        userOf(u),
 	})
 	defer started()
-	late := o.Rules.Level == sandbox.Seccomp || o.Rules.Level == sandbox.User // whose filter has no clone3, which begins a process in a group
+	// The filter of these rungs has no clone3, which begins a process in a group.
+	late := o.Rules.Level == sandbox.Seccomp || o.Rules.Level == sandbox.User || g != nil && g.Legacy()
 	if err == nil && g != nil && !late {
-		if start.Group, err = g.Open(); err == nil {
-			defer func() { _ = start.Group.Close() }()
+		start.Groups, err = g.Open()
+		for _, f := range start.Groups {
+			defer func() { _ = f.Close() }()
 		}
 	}
 	if err == nil {

@@ -118,3 +118,20 @@ func FillList(env []string, variable string, to *[]string) error {
 	*to = list
 	return nil
 }
+
+// FillWords is FillList for words with commas between them.
+func FillWords(env []string, variable string, to *[]string) error {
+	text := Lookup(env, variable)
+	if *to != nil || text == "" {
+		return nil
+	}
+	var list []string
+	for word := range strings.SplitSeq(text, ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			return fmt.Errorf("%s: %q has an empty word; write a,b", variable, text)
+		}
+		list = append(list, word)
+	}
+	*to = list
+	return nil
+}

@@ -57,7 +57,7 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 	s.output = process.NewRing(ring)
 	start, started, err := o.confined(dir, process.Options{
 		Path: o.Runtime.Path, Args: o.args(dir, place.port), Env: o.env(token, dir), Dir: dir.empty(), ExtraFiles: place.files(),
-		Stdout: s.output, Stderr: s.output, NoFile: noFile, Owner: o.Owner,
+		Stdout: s.output, Stderr: s.output, NoFile: noFile, Owner: o.Owner, User: o.User,
 	})
 	if err == nil {
 		s.proc, err = process.Start(start)
@@ -68,9 +68,17 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 		err = errors.Join(err, dir.remove())
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
-	bound, done := opportunity.Within(ctx, o.Start, opportunity.Processes(s.proc.Identity()))
+	s.main = s.proc.Identity()
+	subject := opportunity.Processes(s.main)
+	if o.wrapped() {
+		subject = opportunity.Tree(s.main)
+	}
+	bound, done := opportunity.Within(ctx, o.Start, subject)
 	err = s.awaitHealth(bound)
 	done()
+	if err == nil && o.wrapped() {
+		s.main, err = inside(s.main)
+	}
 	if err != nil {
 		failed := &LaunchError{Problem: err.Error(), Err: err}
 		// No grace: it has no kernels yet, and ctx may have ended.

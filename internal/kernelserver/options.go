@@ -73,6 +73,10 @@ type Options struct {
 	// directory is opened as far as they need it. The zero value does not. Not for a gateway
 	// that outlives its host.
 	Rules sandbox.Rules
+	// User is whom the gateway and its kernels run as, which takes root; its private directory is
+	// opened to them as far as they need it, and they have nothing of it that the environment does
+	// not say. nil: as the host does. Not for a gateway that outlives its host.
+	User *process.User
 	// Owner owns the gateway and its kernels, and all that they start. nil: nothing does.
 	// A gateway that outlives its host has none.
 	Owner *process.Owner

@@ -4,9 +4,11 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/process"
@@ -154,6 +156,34 @@ func (p private) fill(o Options) error {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {
 			return err
 		}
+	}
+	return p.open(o.User)
+}
+
+// open opens the directory to the user that the gateway runs as: its own are the folders that it
+// writes, and what the host has written it may read.
+func (p private) open(u *process.User) error {
+	if u == nil {
+		return nil
+	}
+	const folder, read = 0o755, 0o644 // in a directory that no one can list
+	own := []string{p.sockets(), p.ipython(), p.scratch(), p.empty()}
+	err := filepath.WalkDir(string(p), func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case path == string(p):
+			return os.Chmod(path, 0o711)
+		case slices.Contains(own, path):
+			return os.Chown(path, u.UID, u.GID)
+		case d.IsDir():
+			return os.Chmod(path, folder)
+		default:
+			return os.Chmod(path, read)
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("open it to user %d: %w", u.UID, err)
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ type Server struct {
 	vars   []string
 	walled bool // see Options.Rules
 	proc   *process.Process
+	main   process.Identity // of the gateway: below that of proc where bubblewrap is between
 	output *process.Ring
 
 	asked atomic.Bool // somebody asked for the end, which is then no failure
@@ -40,7 +41,7 @@ func (s *Server) URL() string { return s.url }
 func (s *Server) Token() string { return s.token }
 
 // Identity names the gateway's process.
-func (s *Server) Identity() process.Identity { return s.proc.Identity() }
+func (s *Server) Identity() process.Identity { return s.main }
 
 // Done is closed when the gateway has ended, by Stop or by itself.
 func (s *Server) Done() <-chan struct{} { return s.proc.Done() }
@@ -73,7 +74,7 @@ func (s *Server) Tail(n int) []string {
 func (s *Server) scrub(line string) string { return strings.ReplaceAll(line, s.token, "[token]") }
 
 // RSS returns the resident memory of the gateway alone, in bytes.
-func (s *Server) RSS() (int64, error) { return process.RSS(s.proc.PID()) }
+func (s *Server) RSS() (int64, error) { return process.RSS(s.main.PID) }
 
 // Calls is the path of a socket for the calls of kernels to their host: one that they can
 // reach, and not replace. "": they can reach a port.
@@ -101,7 +102,7 @@ func (s *Server) KernelEnv(extra map[string]string) map[string]string {
 
 // String names the server without its token.
 func (s *Server) String() string {
-	return fmt.Sprintf("kernel gateway %d at %s", s.proc.PID(), s.url)
+	return fmt.Sprintf("kernel gateway %d at %s", s.main.PID, s.url)
 }
 
 // GoString is String, so that no format shows the token.

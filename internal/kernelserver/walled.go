@@ -29,6 +29,21 @@ const listener = 3
 // walled says whether the gateway stands behind walls, where it can open no port.
 func (o Options) walled() bool { return o.Rules.Level >= sandbox.Landlock }
 
+// wrapped says whether another program has started the gateway, and waits for it.
+func (o Options) wrapped() bool { return o.Rules.Level == sandbox.Bubblewrap }
+
+// inside returns the gateway that bubblewrap has started.
+func inside(bwrap process.Identity) (process.Identity, error) {
+	children, err := process.Children(bwrap)
+	if err == nil && len(children) != 1 {
+		err = fmt.Errorf("bubblewrap has %d children", len(children))
+	}
+	if err != nil {
+		return bwrap, fmt.Errorf("find the gateway in its namespaces: %w", err)
+	}
+	return children[0], nil
+}
+
 // confined makes the process of a gateway one under the rules. started, which is never
 // nil, is called when it has been started, or will not be.
 func (o Options) confined(dir private, p process.Options) (_ process.Options, started func(), err error) {
@@ -41,7 +56,11 @@ func (o Options) confined(dir private, p process.Options) (_ process.Options, st
 		rules.Read = append(slices.Clip(rules.Read), string(dir))
 		rules.Write = append(slices.Clip(rules.Write), dir.sockets(), dir.ipython(), dir.scratch(), dir.empty())
 	}
-	c, started, err := rules.Wrap(sandbox.Command{Path: p.Path, Args: p.Args, Dir: p.Dir, Files: p.ExtraFiles})
+	command := sandbox.Command{Path: p.Path, Args: p.Args, Dir: p.Dir, Files: p.ExtraFiles}
+	if o.wrapped() && p.User != nil {
+		command, p.User = o.becoming(command, p.User), nil
+	}
+	c, started, err := rules.Wrap(command)
 	if err != nil {
 		return p, started, fmt.Errorf("confine the gateway: %w", err)
 	}
@@ -50,6 +69,27 @@ func (o Options) confined(dir private, p process.Options) (_ process.Options, st
 		p.Confine = rules.Confine // by no name: it is the only one with this directory
 	}
 	return p, started, nil
+}
+
+// become has what it runs be another user's: who makes namespaces has to be root.
+const become = `import os, sys
+uid, gid, *groups = map(int, sys.argv[1].split(":"))
+os.setgroups(groups)
+os.setresgid(gid, gid, gid)
+os.setresuid(uid, uid, uid)
+os.chdir(sys.argv[2])
+os.execv(sys.argv[3], sys.argv[3:])
+`
+
+// becoming is a command that is run as a user, in a folder that may be that user's alone.
+func (o Options) becoming(c sandbox.Command, u *process.User) sandbox.Command {
+	who := fmt.Sprintf("%d:%d", u.UID, u.GID)
+	for _, g := range u.Groups {
+		who += fmt.Sprintf(":%d", g)
+	}
+	c.Args = append([]string{"-I", "-S", "-c", become, who, c.Dir, c.Path}, c.Args...)
+	c.Path, c.Dir = o.Runtime.Path, "/"
+	return c
 }
 
 // place is where a gateway listens: a port that was free just now or, where it can open none

@@ -139,7 +139,7 @@ func (p *processes) Look(now time.Time) (Sample, error) {
 		s.Known = Waits
 	}
 	if p.dir == "" && !p.looked { // not sooner: most subjects are never looked at
-		p.dir, _ = cgroup.Of("", ids[0].PID) // without one nothing is known of throttling
+		p.dir, _ = cgroup.OfProcessors("", ids[0].PID) // without one nothing is known of throttling
 	}
 	if p.dir != "" && (!p.looked || s.Waited+s.Pending >= worthTelling) { // it costs as much as a thread
 		p.throttled = cgroup.Throttled(p.dir)

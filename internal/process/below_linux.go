@@ -41,7 +41,7 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		return nil, fmt.Errorf("start %s: %w", o.Path, err)
 	}
 	defer out.handedOver()
-	how, join := "group", "0"
+	how, join := "group", strconv.Itoa(len(o.Groups))
 	switch {
 	case o.OutliveHost:
 		how = "session"
@@ -51,16 +51,16 @@ func (k *keeper) spawn(o Options) (*Process, error) {
 		how = "share"
 	}
 	files := slices.Concat(out.standard, o.ExtraFiles)
-	if o.Group != nil {
-		entry, err := joinGroup(o.Group)
+	for _, dir := range o.Groups {
+		entry, err := joinGroup(dir)
 		if err != nil {
 			out.close()
 			return nil, fmt.Errorf("start %s: enter its control group: %w", o.Path, err)
 		}
 		defer func() { _ = entry.Close() }()
-		files, join = append(files, entry), "1"
+		files = append(files, entry)
 	}
-	words := append([]string{"spawn", "", how, join, markWord(o), limits(o), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
+	words := append([]string{"spawn", "", how, join, markWord(o), limits(o), userWord(o.User), dir, o.Path, strconv.Itoa(1 + len(o.Args)), o.Path}, o.Args...)
 	words = append(words, o.Env...)
 	if strings.ContainsRune(strings.Join(words, ""), 0) {
 		out.close()
@@ -274,6 +274,19 @@ func limits(o Options) string {
 		}
 	}
 	return strings.Join(all, " ")
+}
+
+// userWord is whom a child runs as, "" for the owner's: its number, that of its group, and those
+// of its other groups.
+func userWord(u *User) string {
+	if u == nil {
+		return ""
+	}
+	word := strconv.Itoa(u.UID) + ":" + strconv.Itoa(u.GID)
+	for _, g := range u.Groups {
+		word += ":" + strconv.Itoa(g)
+	}
+	return word
 }
 
 // markWord is the mark of a child, with its part before it where it has one.

@@ -83,12 +83,13 @@ def receive():
     return words, fds
 
 
-def spawn(number, how, join, mark, limits, cwd, path, count, *rest):
+def spawn(number, how, join, mark, limits, user, cwd, path, count, *rest):
     """Starts a program: rest are count arguments and then the environment. how is
     "session", "terminal", a session whose terminal is descriptor 0, "group" or "share";
-    with join the last descriptor moves the process that writes to it into a control
+    each of the last join descriptors moves the process that writes to it into a control
     group. The others become 0, 1, 2 and so on. mark is what it is known by, 0 for none, with
-    its part before a colon where it has one. limits are limits and how much each is."""
+    its part before a colon where it has one. limits are limits and how much each is. user is
+    the number of whom it becomes and those of its groups, if it is to be another."""
     fds = request_fds
     args, env = rest[: int(count)], dict(v.split(b"=", 1) for v in rest[int(count) :] if b"=" in v[1:])
     try:
@@ -102,7 +103,7 @@ def spawn(number, how, join, mark, limits, cwd, path, count, *rest):
         os.close(write)
         return tell("failed", number.decode(), err.errno, "fork")
     if pid == 0:
-        begin(write, how, join == b"1", mark, limits, cwd, path, args, env, fds)
+        begin(write, how, int(join), mark, limits, user, cwd, path, args, env, fds)
     os.close(write)
     # It is not waited for: a folder or a program may be on a file system that hangs.
     starting[read] = (number, pid, b"")
@@ -144,16 +145,22 @@ def drop(number):
     look()
 
 
-def begin(write, how, join, mark, limits, cwd, path, args, env, fds):
+def begin(write, how, join, mark, limits, user, cwd, path, args, env, fds):
     """Becomes the program. It does not return."""
     step = "set up"
     try:
         base = len(fds) + 3
         write = fcntl.fcntl(write, fcntl.F_DUPFD_CLOEXEC, base)
-        if join:
-            step = "enter the control group"
-            os.write(fds[-1], b"0")
-            fds = fds[:-1]
+        step = "enter the control group"
+        for entry in fds[len(fds) - join :]:
+            os.write(entry, b"0")
+        fds = fds[: len(fds) - join]
+        if user:  # before it says what it dies with, which another user would have forgotten
+            step = "become another user"
+            uid, gid, *groups = map(int, user.split(b":"))
+            os.setgroups(groups)
+            os.setresgid(gid, gid, gid)
+            os.setresuid(uid, uid, uid)
         step = "set up"
         if how != b"session":  # what leads one knows the end of the host by itself
             prctl(1, int(_signal.SIGKILL))  # PR_SET_PDEATHSIG

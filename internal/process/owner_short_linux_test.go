@@ -70,7 +70,7 @@ func TestAStartThatHangs(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { _ = group.Close() }()
 	o := shell(own, "exit 0")
-	o.Group = group
+	o.Groups = []*os.File{group}
 	hung := make(chan error, 1)
 	go func() { // ends with the start
 		_, err := process.Start(o)

@@ -218,6 +218,19 @@ func Descendants(id Identity) ([]Identity, error) {
 	return found, nil
 }
 
+// Children returns the processes whose parent a process is, without zombies. The error is
+// that of Descendants.
+func Children(id Identity) ([]Identity, error) {
+	children, err := childrenByParent()
+	if err != nil {
+		return nil, err
+	}
+	if Ended(id) {
+		return nil, fmt.Errorf("process %d: %w", id.PID, ErrNoProcess) // asked last, as in Descendants
+	}
+	return children[id.PID], nil
+}
+
 // Holding returns the processes whose command line contains text. A process of
 // another user, or one that has ended by now, is left out.
 func Holding(text string) ([]Identity, error) {

@@ -10,6 +10,9 @@ func RSS(int) (int64, error) { return 0, ErrUnsupported }
 // Descendants returns [ErrUnsupported].
 func Descendants(Identity) ([]Identity, error) { return nil, ErrUnsupported }
 
+// Children returns [ErrUnsupported].
+func Children(Identity) ([]Identity, error) { return nil, ErrUnsupported }
+
 // Holding returns [ErrUnsupported].
 func Holding(string) ([]Identity, error) { return nil, ErrUnsupported }
 

@@ -58,10 +58,11 @@ type Options struct {
 	// User is whom the child runs as. nil: as the host does. It takes the rights to
 	// become another, and Linux: elsewhere Start fails.
 	User *User
-	// Group is the open folder of a control group (version 2) that the child begins
-	// in. nil: the host's. The caller closes it. Start fails where the system cannot
-	// do that; outside Linux it is ignored.
-	Group *os.File
+	// Groups are the open folders of control groups that the child begins in: one of
+	// version 2, or of version 1 one in each hierarchy, which it enters without an Owner only
+	// when it has begun. nil: the host's. The caller closes them. Start fails where the system
+	// cannot do that; outside Linux they are ignored.
+	Groups []*os.File
 	// NoFile raises the child's soft limit of open files to this number or to
 	// its hard limit, whichever is lower, and never lowers it. 0 leaves it. It
 	// is an attempt: where the system refuses, and outside Linux, the limit
@@ -208,6 +209,9 @@ func (p *Process) begin(o Options) (*Process, error) {
 		raiseNoFile(p.id.PID, o.NoFile)
 	}
 	limited := limit(p.id.PID, o)
+	if limited == nil && p.cmd != nil { // below an owner it has entered them before
+		limited = enterGroups(p.id.PID, o.Groups)
+	}
 	if limited == nil && known != nil && !errors.Is(known, ErrNoProcess) && !errors.Is(known, ErrUnsupported) {
 		limited = known // nobody could tell it from another process later
 	}

@@ -3,6 +3,8 @@ package process
 import (
 	"errors"
 	"fmt"
+	"os"
+	"strconv"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -36,10 +38,35 @@ func sysProcAttr(o Options) *syscall.SysProcAttr {
 			a.Credential.Groups = append(a.Credential.Groups, uint32(g)) //nolint:gosec // as above
 		}
 	}
-	if o.Group != nil {
-		a.UseCgroupFD, a.CgroupFD = true, int(o.Group.Fd())
+	if len(o.Groups) == 1 && unified(o.Groups[0]) {
+		a.UseCgroupFD, a.CgroupFD = true, int(o.Groups[0].Fd())
 	}
 	return a
+}
+
+// unified reports whether the folder of a control group is of version 2, in which a process
+// can begin.
+func unified(dir *os.File) bool {
+	var at unix.Statfs_t
+	return unix.Fstatfs(int(dir.Fd()), &at) == nil && at.Type == unix.CGROUP2_SUPER_MAGIC
+}
+
+// enterGroups moves a child to the control groups that it could not begin in.
+func enterGroups(pid int, dirs []*os.File) error {
+	for _, dir := range dirs {
+		if unified(dir) {
+			continue
+		}
+		entry, err := joinGroup(dir)
+		if err != nil {
+			return fmt.Errorf("enter its control group: %w", err)
+		}
+		_, err = entry.WriteString(strconv.Itoa(pid))
+		if err := errors.Join(err, entry.Close()); err != nil {
+			return fmt.Errorf("enter its control group: %w", err)
+		}
+	}
+	return nil
 }
 
 // awaitExit waits for the end of a child without reaping it, and reports

@@ -2,7 +2,10 @@
 
 package process
 
-import "syscall"
+import (
+	"os"
+	"syscall"
+)
 
 // DiesWithHost says whether this system ends children when the host is killed.
 const DiesWithHost = false
@@ -29,5 +32,7 @@ func raiseNoFile(int, uint64) {}
 func limitMemory(int, uint64) error { return nil }
 
 func limitFiles(int, uint64) error { return nil }
+
+func enterGroups(int, []*os.File) error { return nil }
 
 func onMainThread() bool { return false }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"unsafe"
 
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -58,7 +59,7 @@ func newBroker(listener *os.File, r Rules) *broker {
 		}
 	}
 	if machine, err := arch.GetInfo(""); err == nil {
-		for _, call := range brokered {
+		for _, call := range append(slices.Clone(brokered), making) {
 			if n, there := machine.SyscallNames[call]; there {
 				b.calls[int32(n)] = call //nolint:gosec // a number of a call
 			}
@@ -108,13 +109,16 @@ func look(fd int) (ready, over bool) {
 func (b *broker) answer(n notice) {
 	a := answer{id: n.id}
 	var err error
-	if b.calls[n.nr] == watching {
-		var number int
+	number := 0
+	switch b.calls[n.nr] {
+	case watching:
 		number, err = b.watch(n)
-		a.value = int64(max(number, 0))
-	} else {
+	case making:
+		number, err = b.makeSocket(n)
+	default:
 		err = b.do(n)
 	}
+	a.value = int64(max(number, 0))
 	if err != nil {
 		errno, ok := errors.AsType[unix.Errno](err)
 		if !ok || errno == 0 {

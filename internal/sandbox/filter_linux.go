@@ -63,7 +63,8 @@ var inodes = []string{
 	"setxattr", "lsetxattr", "fsetxattr", "setxattrat", "removexattr", "lremovexattr", "fremovexattr", "removexattrat",
 }
 
-// brokered are the calls that the broker makes.
+// brokered are the calls that the broker makes; and sockets, where they reach no further than
+// this machine.
 var brokered = append(slices.Clone(inodes), watching)
 
 // test is one look at an argument: at its lower half, and where wide is set, as with
@@ -173,6 +174,16 @@ func (r Rules) sockets() []rule {
 		// The addresses and routes of this machine, which the C library asks for.
 		all = append(all, rule{"socket", []test{{value: unix.AF_NETLINK}, {arg: 2, value: unix.NETLINK_ROUTE}}, allowed})
 		return append(all, rule{"socket", nil, noAccess})
+	}
+	if r.Loopback && r.Level == Bubblewrap { // whose network is the session's own, and has nothing else
+		return append(all, rule{"socket", []test{{value: unix.AF_INET}}, allowed}, rule{"socket", nil, noAccess})
+	}
+	if r.reaches() { // the broker makes them, so that they reach no further
+		for _, flags := range []uint32{0, unix.SOCK_NONBLOCK, unix.SOCK_CLOEXEC, kinds} {
+			for _, protocol := range []uint32{0, unix.IPPROTO_TCP} {
+				all = append(all, rule{making, []test{{value: unix.AF_INET}, {arg: 1, value: unix.SOCK_STREAM | flags}, {arg: 2, value: protocol}}, asked})
+			}
+		}
 	}
 	return append(all,
 		rule{"socket", nil, noAccess},

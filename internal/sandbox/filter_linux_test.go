@@ -61,6 +61,8 @@ func TestTheFilter(t *testing.T) {
 	const upper = 1 << 32
 	inside := Rules{Level: Seccomp}
 	online := Rules{Level: Seccomp, Network: true}
+	within := Rules{Level: User, Loopback: true, Port: 9}
+	named := Rules{Level: Bubblewrap, Loopback: true}
 	for _, c := range []struct {
 		r    Rules
 		call string
@@ -123,6 +125,17 @@ func TestTheFilter(t *testing.T) {
 		{online, "socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, allowed},
 		{online, "socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_NETFILTER}, noAccess},
 		{online, "socket", []uint64{unix.AF_VSOCK, unix.SOCK_STREAM}, noAccess},
+		{within, "socket", []uint64{unix.AF_UNIX, unix.SOCK_DGRAM}, allowed},
+		{within, "socket", []uint64{unix.AF_INET, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, asked},
+		{within, "socket", []uint64{upper | unix.AF_INET, upper | unix.SOCK_STREAM, unix.IPPROTO_TCP}, asked},
+		{within, "socket", []uint64{unix.AF_INET, unix.SOCK_STREAM, 262}, noAccess},
+		{within, "socket", []uint64{unix.AF_INET, unix.SOCK_DGRAM}, noAccess},
+		{within, "socket", []uint64{unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP}, noAccess},
+		{within, "socket", []uint64{unix.AF_INET6, unix.SOCK_STREAM}, noAccess},
+		{within, "socket", []uint64{unix.AF_NETLINK, unix.SOCK_RAW, unix.NETLINK_ROUTE}, noAccess},
+		{within, "sendto", []uint64{3, 0, 0, unix.MSG_FASTOPEN}, noAccess},
+		{named, "socket", []uint64{unix.AF_INET, unix.SOCK_DGRAM}, allowed},
+		{named, "socket", []uint64{unix.AF_INET6, unix.SOCK_STREAM}, noAccess},
 	} {
 		number, there := machine.SyscallNames[c.call]
 		require.True(t, there, c.call)
@@ -136,7 +149,7 @@ func TestTheFilter(t *testing.T) {
 // Every call that is named exists on some architecture: a name that was misspelt would
 // be left out without a word.
 func TestTheCallsOfTheFilterExist(t *testing.T) {
-	for _, r := range []Rules{{Level: Seccomp}, {Level: Seccomp, Network: true}} {
+	for _, r := range []Rules{{Level: Seccomp}, {Level: Seccomp, Network: true}, {Level: Seccomp, Loopback: true}} {
 		for _, rule := range r.sandboxRules() {
 			_, there := added[rule.call]
 			for _, machine := range []*arch.Info{arch.X86_64, arch.AARCH64, arch.I386} {

@@ -32,6 +32,16 @@ func addRule(set int, attr *unix.LandlockPathBeneathAttr) error {
 	return failed(errno)
 }
 
+// portAttr is what the kernel calls struct landlock_net_port_attr.
+type portAttr struct{ access, port uint64 }
+
+// addPort adds a rule for a port.
+func addPort(set int, attr *portAttr) error {
+	const netPort = 2                                                                                                       // LANDLOCK_RULE_NET_PORT
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(set), netPort, uintptr(unsafe.Pointer(attr)), 0, 0, 0) //nolint:gosec // a descriptor
+	return failed(errno)
+}
+
 // restrictSelf confines the calling thread to a set of rules.
 func restrictSelf(set int) error {
 	_, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, uintptr(set), 0, 0) //nolint:gosec // a descriptor

@@ -53,6 +53,11 @@ type Rules struct {
 	Read []string
 	// Network allows network connections.
 	Network bool
+	// Loopback allows TCP over IPv4 within this machine, and Port, when it is not 0, has that port
+	// of the machine be the only one that can be connected to, and none be opened. It takes
+	// the rung Seccomp or User, and Port Landlock of ABI 4; see [Rules.CheckNetwork].
+	Loopback bool
+	Port     int
 	// Private closes what all programs of the user share: memory with a name (/dev/shm),
 	// where the rung has not one of its own. Semaphores of Python's multiprocessing live
 	// there.
@@ -70,6 +75,30 @@ type Rules struct {
 // no numbers here, what it is given comes as its standard descriptors, and limits that
 // the host sets for it hold where it is.
 func (r Rules) Inside() bool { return r.Level == GVisor }
+
+// reaches says whether sockets that reach no further than this machine are made for the
+// confined.
+func (r Rules) reaches() bool {
+	return r.Loopback && !r.Network && (r.Level == Seccomp || r.Level == User)
+}
+
+// CheckNetwork says why the network cannot be had as it was asked for.
+func (r Rules) CheckNetwork() error {
+	switch {
+	case r.Network || !r.Loopback:
+		return nil
+	case r.Level < Seccomp:
+		return fmt.Errorf("%w: a part of the network is kept to from the rung seccomp on, and not on the rung %s; take seccomp or user", ErrUnavailable, r.Level)
+	case r.Level > User && r.Port != 0:
+		return fmt.Errorf("%w: on the rung %s there is no way to a port of this machine; take seccomp or user", ErrUnavailable, r.Level)
+	case r.Level <= User && r.Port != 0 && ABI() < netPorts:
+		return fmt.Errorf("%w: this kernel does not tell ports apart (Landlock of ABI 4, Linux 6.7)", ErrUnavailable)
+	}
+	return nil
+}
+
+// netPorts is the version of Landlock that knows ports.
+const netPorts = 4
 
 // Name tells rules from others: those of the same name confine alike.
 func (r Rules) Name() string { return fmt.Sprintf("%+v", r) }

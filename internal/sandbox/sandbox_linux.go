@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -116,7 +117,7 @@ const others = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL | 1<<u
 // Confine confines the calling thread. It cannot be undone: the thread serves to
 // start one process and is thrown away.
 func (r Rules) Confine() error {
-	if err := r.check(); err != nil {
+	if err := errors.Join(r.check(), r.CheckNetwork()); err != nil {
 		return err
 	}
 	if r.Level == Off {
@@ -213,7 +214,7 @@ func (r Rules) landlock(abi int) error {
 	if r.Level < Bubblewrap {
 		attr.accessFS = files(abi)
 	}
-	if abi >= 4 && !r.Network {
+	if abi >= netPorts && !r.Network && (!r.Loopback || r.Port != 0) {
 		attr.accessNet = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	attr.scoped = r.scopes()
@@ -228,6 +229,12 @@ func (r Rules) landlock(abi int) error {
 	if r.Level < Bubblewrap {
 		if err := r.paths(set, attr.accessFS); err != nil {
 			return err
+		}
+	}
+	if r.reaches() && r.Port != 0 {
+		port := portAttr{access: unix.LANDLOCK_ACCESS_NET_CONNECT_TCP, port: uint64(r.Port)} //nolint:gosec // of a listener
+		if err := addPort(set, &port); err != nil {
+			return fmt.Errorf("allow port %d: %w", r.Port, err)
 		}
 	}
 	if err := restrictSelf(set); err != nil {

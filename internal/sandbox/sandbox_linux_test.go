@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,6 +82,19 @@ func TestRulesThatCannotBeKept(t *testing.T) {
 	for _, bad := range []string{"relative", file, "/no/such/folder"} {
 		_, err := confined(t, Rules{Level: Landlock, Write: []string{bad}}, "true")
 		require.ErrorContains(t, err, bad)
+	}
+}
+
+func TestPartsOfTheNetworkByRung(t *testing.T) {
+	for _, l := range Levels() {
+		part, port := Rules{Level: l, Loopback: true}.CheckNetwork(), Rules{Level: l, Loopback: true, Port: 9}.CheckNetwork()
+		require.Equal(t, l < Seccomp, part != nil, "%s: %v", l, part)
+		require.Equal(t, l != Seccomp && l != User || ABI() < netPorts, port != nil, "%s: %v", l, port)
+		for _, err := range []error{part, port} {
+			require.True(t, err == nil || errors.Is(err, ErrUnavailable))
+		}
+		require.NoError(t, Rules{Level: l, Network: true, Loopback: true, Port: 9}.CheckNetwork())
+		require.NoError(t, Rules{Level: l}.CheckNetwork())
 	}
 }
 

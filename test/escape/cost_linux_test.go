@@ -29,6 +29,18 @@ func BenchmarkRungs(b *testing.B) {
 	if interpreter == "" {
 		interpreter = "/usr/bin/python3"
 	}
+	costs(b, rungs, func(string) (string, []string) { return interpreter, nil }, coppice.Runner(coppice.RunnerOptions{Spares: -1}))
+}
+
+// BenchmarkRungsOfGateways measures the same of kernels.
+//
+//	go test -run '^$' -bench RungsOfGateways -benchtime 20x ./test/escape
+func BenchmarkRungsOfGateways(b *testing.B) {
+	costs(b, ofGateways, func(rung string) (string, []string) { return kernelsOn(b, rung) }, coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1}))
+}
+
+func costs(b *testing.B, rungs []string, python func(rung string) (string, []string), backend coppice.Backend) {
+	b.Helper()
 	for _, rung := range rungs {
 		if why := environment.LacksRung(rung); why != nil {
 			b.Logf("RUNG %s: not here: %v", rung, why)
@@ -38,9 +50,10 @@ func BenchmarkRungs(b *testing.B) {
 		require.NoError(b, err)
 		b.Cleanup(func() { require.NoError(b, os.RemoveAll(dir)) })
 		require.NoError(b, os.Chmod(dir, 0o755)) //nolint:gosec // other users pass
+		interpreter, packages := python(rung)
 		h, err := coppice.Start(b.Context(), coppice.Options{
-			Backend: coppice.Runner(coppice.RunnerOptions{Spares: -1}), Home: b.TempDir(), Python: interpreter, MaxSessions: 4,
-			Isolation: coppice.Isolation{Level: rung, Write: []string{dir}},
+			Backend: backend, Home: b.TempDir(), Python: interpreter, MaxSessions: 4,
+			Isolation: coppice.Isolation{Level: rung, Write: []string{dir}, Read: packages},
 		})
 		require.NoError(b, err)
 		run := func(b *testing.B, s *coppice.Session, code string) messages.Result {
@@ -67,7 +80,7 @@ func BenchmarkRungs(b *testing.B) {
 				b.Helper()
 				n++
 				name := fmt.Sprint("w", n)
-				w, err := h.Workspace(b.Context(), name, workspace.Options{Isolation: coppice.Isolation{Level: rung}})
+				w, err := h.Workspace(b.Context(), name, workspace.Options{Isolation: coppice.Isolation{Level: rung, Read: packages}})
 				require.NoError(b, err)
 				run(b, h.Session("s", coppice.InWorkspace(name)), "1+1")
 				b.StopTimer()

@@ -136,7 +136,7 @@ func attempts(t *testing.T, rung string, noFork bool) []environment.Escape {
 }
 
 // shared returns a folder that any user can reach.
-func shared(t *testing.T) string {
+func shared(t testing.TB) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "coppice-escape-") //nolint:usetesting // the parents of t.TempDir are this user's alone
 	require.NoError(t, err)
@@ -146,7 +146,7 @@ func shared(t *testing.T) string {
 }
 
 // python returns an interpreter that other users can run.
-func python(t *testing.T) string {
+func python(t testing.TB) string {
 	t.Helper()
 	path, err := exec.LookPath("/usr/bin/python3")
 	require.NoError(t, err, "the rung of users needs an interpreter that all users can reach")

@@ -4,8 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,12 +21,54 @@ import (
 )
 
 // ofGateways are the rungs that kernels of a gateway can have.
-var ofGateways = []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp}
+var ofGateways = []string{kernel.IsolationOff, kernel.IsolationPrivileges, kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap}
 
 // gatewayHost starts one whose kernels are those of a real gateway, on a rung.
 func gatewayHost(t *testing.T, rung, dir string, o coppice.GatewayOptions) *coppice.Host {
 	t.Helper()
-	return host(t, testpython.Path(t), rung, dir, func(all *coppice.Options) { all.Backend = coppice.Gateway(o) })
+	return behind(t, rung, dir, func(all *coppice.Options) { all.Backend = coppice.Gateway(o) })
+}
+
+// behind starts a host of kernels on a rung, where they may read what they are made of.
+func behind(t *testing.T, rung, dir string, change func(*coppice.Options)) *coppice.Host {
+	t.Helper()
+	path, packages := kernelsOn(t, rung)
+	return host(t, path, rung, dir, func(o *coppice.Options) {
+		o.Isolation.Read = append(o.Isolation.Read, packages...)
+		change(o)
+	})
+}
+
+// kernelsOn returns an interpreter for the kernels on a rung, and what they may read besides.
+func kernelsOn(t testing.TB, rung string) (path string, packages []string) {
+	t.Helper()
+	if rung == kernel.IsolationUser {
+		return forAll(t)
+	}
+	return testpython.Path(t), nil
+}
+
+// forAll makes an interpreter that all users can reach, with the packages of that of the
+// tests, which they may read.
+func forAll(t testing.TB) (path string, packages []string) {
+	t.Helper()
+	about := func(python string) (version, packages string) {
+		out, err := exec.CommandContext(t.Context(), python, "-c", "import sys, sysconfig; print(*sys.version_info[:2]); print(sysconfig.get_path('purelib'))").Output() //nolint:gosec // an interpreter
+		require.NoError(t, err)
+		version, packages, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+		return version, packages
+	}
+	all := python(t)
+	version, from := about(testpython.Path(t))
+	if has, _ := about(all); has != version {
+		t.Skipf("no interpreter that all users can reach is of the version of the tests' (%s, %s)", has, version)
+	}
+	env := filepath.Join(shared(t), "env")
+	require.NoError(t, exec.CommandContext(t.Context(), all, "-m", "venv", "--without-pip", env).Run()) //nolint:gosec // an interpreter
+	path = filepath.Join(env, "bin", "python")
+	_, own := about(path)
+	require.NoError(t, os.WriteFile(filepath.Join(own, "tests.pth"), []byte(from+"\n"), 0o644)) //nolint:gosec // all read it
+	return path, []string{from}
 }
 
 // TestEscapesOfKernels tries everything from a kernel of a gateway, forked and spawned: what
@@ -74,12 +119,19 @@ func TestEscapesOfKernels(t *testing.T) {
 // TestKernelsBehindWalls: what a kernel needs works behind them, and it does nothing to its
 // siblings and its gateway.
 func TestKernelsBehindWalls(t *testing.T) {
-	if why := environment.LacksRung(kernel.IsolationSeccomp); why != nil {
-		t.Logf("RUNG seccomp as uid %d: not here: %v", os.Geteuid(), why)
-		return
+	for _, rung := range []string{kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap} {
+		if why := environment.LacksRung(rung); why != nil {
+			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+			continue
+		}
+		t.Run(rung, func(t *testing.T) { kernelsBehindWalls(t, rung) })
 	}
+}
+
+func kernelsBehindWalls(t *testing.T, rung string) {
+	t.Helper()
 	dir := shared(t)
-	h := host(t, testpython.Path(t), kernel.IsolationSeccomp, dir, func(o *coppice.Options) {
+	h := behind(t, rung, dir, func(o *coppice.Options) {
 		o.Backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1}) // which it has one of its own in place of
 		o.HostCalls = coppice.HostCallOptions{Functions: []coppice.HostFunction{
 			coppice.Function("twice", "", func(_ context.Context, p struct{ X int }) (int, error) { return 2 * p.X, nil }),
@@ -107,17 +159,50 @@ def refused(act):
 print(refused(lambda: os.kill(`+sibling+`, 0)), refused(lambda: os.kill(os.getppid(), 0)),
     refused(lambda: open('/proc/%d/environ' % os.getppid()).read()), refused(lambda: open('/proc/`+sibling+`/environ').read()))`))
 
+	// They are interrupted, and what dies is told and made again.
+	s := h.Session("d", coppice.In(dir))
+	r, err := s.Execute(t.Context(), coppice.Request{Timeout: time.Second, Cells: []messages.Cell{{Code: "x = 1\nwhile True: pass"}}})
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeTimeout, r.Outcome, r.Text)
+	require.Equal(t, "1", cell("d", "print(x)"))
+	r, err = s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "import os\nos.kill(os.getpid(), 9)"}}})
+	require.Equal(t, messages.OutcomeLost, r.Outcome, "%s %v", r.Text, err)
+	require.Contains(t, cell("d", "print('x' in globals() or 'new')"), "new")
+
 	closed := t.TempDir()
-	_, err := h.Session("c", coppice.In(closed)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
+	_, err = h.Session("c", coppice.In(closed)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "1"}}})
 	require.ErrorContains(t, err, "the isolation keeps sessions out of "+closed)
 
 	w, err := h.Workspace(t.Context(), "w", workspace.Options{})
 	require.NoError(t, err)
-	require.Equal(t, kernel.IsolationSeccomp, w.Info().Isolation)
+	require.Equal(t, rung, w.Info().Isolation)
 	p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{testpython.Path(t), "-c", asks}, Env: map[string]string{"HOST": pid()}})
 	require.NoError(t, err)
 	require.JSONEq(t, `{"rights": 0, "filter": 2, "none new": 1, "become another user": false, "become a group": false,
 		"signal the host": false, "use the network": false, "write outside": false, "write in its folder": true}`, printed(t, p))
+}
+
+// TestNeighboursOfGateways has a kernel of a workspace attack one of another workspace, whose
+// gateway is another.
+func TestNeighboursOfGateways(t *testing.T) {
+	for _, rung := range []string{kernel.IsolationUser, kernel.IsolationBubblewrap} {
+		if why := environment.LacksRung(rung); why != nil {
+			t.Logf("RUNG gateway %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+			continue
+		}
+		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // as the other tables
+			path, packages := kernelsOn(t, kernel.IsolationUser)
+			h := host(t, path, rung, shared(t), func(o *coppice.Options) {
+				o.Backend, o.Home = coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1}), shared(t)
+				o.Isolation.Read, o.Isolation.Users = packages, true
+			})
+			for _, name := range []string{"victim", "attacker"} {
+				_, err := h.Workspace(t.Context(), name, workspace.Options{})
+				require.NoError(t, err)
+			}
+			duel(t, "workspace", shares, h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
+		})
+	}
 }
 
 // TestRungsThatKernelsCannotHave are refused, and the error names the next step.
@@ -128,8 +213,6 @@ func TestRungsThatKernelsCannotHave(t *testing.T) {
 		o          coppice.GatewayOptions
 		says       string
 	}{
-		{"users", kernel.IsolationUser, coppice.GatewayOptions{}, "the gateway backend has no user of its own for each kernel (isolation user); use the runner backend"},
-		{"namespaces", kernel.IsolationBubblewrap, coppice.GatewayOptions{}, "(isolation bubblewrap); use the runner backend, or the isolation seccomp"},
 		{"a kernel of its own", kernel.IsolationGVisor, coppice.GatewayOptions{}, "(isolation gvisor): its ports and sockets are not in there; use the runner backend"},
 		{"elsewhere", kernel.IsolationLandlock, coppice.GatewayOptions{URL: "http://127.0.0.1:9"}, "kernels of a server that somebody else runs cannot be isolated (landlock was asked for); use the runner backend"},
 		{"kept", kernel.IsolationLandlock, coppice.GatewayOptions{Shared: true, KeepSessions: true}, "KeepSessions: the walls around kernels (isolation landlock) end with their host"},

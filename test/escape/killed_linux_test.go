@@ -52,7 +52,7 @@ const eachStarts = 4 + 3 + 3
 // on any rung: each stands below an owner.
 func TestAKilledHostOfWorkspaces(t *testing.T) {
 	if role := strings.Fields(os.Getenv(hostVariable)); len(role) > 0 {
-		beHostOfWorkspaces(t, role[0], role[1], role[2])
+		beHostOfWorkspaces(t, role[0], role[1], role[2], coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Python: python(t)})
 		return
 	}
 	count := 5
@@ -65,48 +65,80 @@ func TestAKilledHostOfWorkspaces(t *testing.T) {
 			continue
 		}
 		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // it counts what is left after a time
-			mark := strconv.Itoa(1_000_000 + rand.IntN(1_000_000_000)) //nolint:gosec // it only has to differ
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAKilledHostOfWorkspaces$", "-test.v")
-			cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %s", hostVariable, rung, count, mark))
-			out, err := cmd.StdoutPipe()
-			require.NoError(t, err)
-			require.NoError(t, cmd.Start())
-			said := ""
-			for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
-				said += lines.Text() + "\n"
-			}
-			before := len(proc.WithArgument(mark))
-			require.NoError(t, cmd.Process.Kill())
-			killed := time.Now()
-			_ = cmd.Wait() // it was killed, as it should be
-			require.Equal(t, count*eachStarts, before, "%s", said)
-			late, counted, ended := 0, false, time.Duration(0)
-			require.Eventually(t, func() bool {
-				after := time.Since(killed) >= 2*time.Second
-				left := len(proc.WithArgument(mark)) // which takes its time on a busy machine
-				ended = time.Since(killed)
-				if after && !counted {
-					late, counted = left, true
-				}
-				return left == 0
-			}, 30*time.Second, 10*time.Millisecond, "left behind: %v", proc.WithArgument(mark))
-			t.Logf("RUNG %s as uid %d: host with %d workspaces killed: %d processes of theirs, %d left after 2 s, the last gone after %v", rung, os.Geteuid(), count, before, late, ended.Round(time.Millisecond))
+			killsHost(t, "TestAKilledHostOfWorkspaces", rung, count)
 		})
 	}
 }
 
+// TestAKilledHostOfGateways does the same to one whose workspaces have gateways of their own.
+func TestAKilledHostOfGateways(t *testing.T) {
+	if role := strings.Fields(os.Getenv(hostVariable)); len(role) > 0 {
+		path, packages := kernelsOn(t, role[0])
+		beHostOfWorkspaces(t, role[0], role[1], role[2], coppice.Options{
+			Backend: coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1}), Python: path, Isolation: coppice.Isolation{Read: packages},
+		})
+		return
+	}
+	const count = 2
+	for _, rung := range []string{kernel.IsolationOff, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap} {
+		if why := environment.LacksRung(rung); why != nil {
+			t.Logf("RUNG gateway %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+			continue
+		}
+		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // it counts what is left after a time
+			kernelsOn(t, rung) // which may skip it
+			killsHost(t, "TestAKilledHostOfGateways", rung, count)
+		})
+	}
+}
+
+// killsHost has a test be the host of so many workspaces on a rung, and kills it.
+func killsHost(t *testing.T, name, rung string, count int) {
+	t.Helper()
+	mark := strconv.Itoa(1_000_000 + rand.IntN(1_000_000_000)) //nolint:gosec // it only has to differ
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+name+"$", "-test.v")
+	temp, err := os.MkdirTemp("/tmp", "e") //nolint:usetesting // short, and others pass: what it leaves there goes with it
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(temp)) })
+	require.NoError(t, os.Chmod(temp, 0o755)) //nolint:gosec // as said
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp, fmt.Sprintf("%s=%s %d %s", hostVariable, rung, count, mark))
+	out, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	said := ""
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
+		said += lines.Text() + "\n"
+	}
+	before := len(proc.WithArgument(mark))
+	require.NoError(t, cmd.Process.Kill())
+	killed := time.Now()
+	_ = cmd.Wait() // it was killed, as it should be
+	require.Equal(t, count*eachStarts, before, "%s", said)
+	late, counted, ended := 0, false, time.Duration(0)
+	require.Eventually(t, func() bool {
+		after := time.Since(killed) >= 2*time.Second
+		left := len(proc.WithArgument(mark)) // which takes its time on a busy machine
+		ended = time.Since(killed)
+		if after && !counted {
+			late, counted = left, true
+		}
+		return left == 0
+	}, 30*time.Second, 10*time.Millisecond, "left behind: %v", proc.WithArgument(mark))
+	t.Logf("RUNG %s as uid %d: host with %d workspaces killed: %d processes of theirs, %d left after 2 s, the last gone after %v", rung, os.Geteuid(), count, before, late, ended.Round(time.Millisecond))
+}
+
 // beHostOfWorkspaces fills workspaces, says that it is ready, and waits for its end.
-func beHostOfWorkspaces(t *testing.T, rung, number, mark string) {
+func beHostOfWorkspaces(t *testing.T, rung, number, mark string, o coppice.Options) {
 	count, err := strconv.Atoi(number)
 	require.NoError(t, err)
 	dir := shared(t)
-	h, err := coppice.Start(t.Context(), coppice.Options{
-		Backend: coppice.Runner(coppice.RunnerOptions{}), Home: dir, Python: python(t), MaxSessions: count + 1,
-	})
+	packages := o.Isolation.Read
+	o.Home, o.MaxSessions, o.Isolation = dir, count+1, coppice.Isolation{}
+	h, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	for n := range count {
 		name := fmt.Sprint("w", n)
-		w, err := h.Workspace(t.Context(), name, workspace.Options{Isolation: coppice.Isolation{Level: rung}})
+		w, err := h.Workspace(t.Context(), name, workspace.Options{Isolation: coppice.Isolation{Level: rung, Read: packages}})
 		require.NoError(t, err)
 		shell := fmt.Sprintf(daemons, mark)
 		r := call(t, h.Session("s", coppice.InWorkspace(name)), fmt.Sprintf(cellDaemons, mark, shell))

@@ -102,7 +102,7 @@ func TestResourceLimits(t *testing.T) {
 	tight := coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Limits: coppice.Limits{Processors: -1}}
 	_, err = coppice.Start(t.Context(), tight)
 	require.ErrorIs(t, err, coppice.ErrOptions)
-	if why != "" {
+	if len(controllers) == 0 {
 		tight.Limits.Processors = 0.5
 		_, err = coppice.Start(t.Context(), tight)
 		require.ErrorIs(t, err, coppice.ErrOptions)

@@ -74,9 +74,12 @@ type Options struct {
 	// Output is how many bytes the process may print: it is ended then, and what it has
 	// printed besides is left out. 0: no limit.
 	Output int64
-	// Group is the open folder of the control group that it begins in, which the caller
-	// closes. nil: the host's.
-	Group *os.File
+	// Groups are the open folders of the control groups that it begins in, see
+	// [process.Options.Groups], which the caller closes. nil: the host's.
+	Groups []*os.File
+	// Killed, when it is not nil, is asked for the reason when the process was killed, and by no
+	// one here: with its number, before anyone learns of its end. "": there is none.
+	Killed func(pid int) string
 	// Owner, when it is not nil, owns the process and all that it starts, see [process.Owner],
 	// Mark is what they are known by, and Part their part of that.
 	Owner *process.Owner

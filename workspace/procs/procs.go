@@ -95,7 +95,7 @@ func look(o Options) (string, error) {
 // start starts the process, and the goroutines that read its output.
 func (p *Process) start(program string) error {
 	args := p.o.Args[1:]
-	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files, FileSize: p.o.FileSize, Group: p.o.Group, Owner: p.o.Owner, Mark: p.o.Mark, Part: p.o.Part}
+	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files, FileSize: p.o.FileSize, Groups: p.o.Groups, Owner: p.o.Owner, Mark: p.o.Mark, Part: p.o.Part}
 	if p.o.Wall != nil {
 		b, err := p.o.Wall(Program{
 			Path: program, Args: args, Dir: p.o.Dir, Env: p.o.Env, Terminal: p.o.Terminal != nil, Memory: p.o.Memory, Files: p.o.Files, FileSize: p.o.FileSize,
@@ -239,6 +239,9 @@ func (p *Process) wait(pumps *sync.WaitGroup, outs map[EventKind]*os.File) {
 	}
 	p.exit = exitOf(p.o, p.p.Err(), reason)
 	p.exit.Incomplete = lacks
+	if p.exit.Reason == "" && p.o.Killed != nil && killed(p.p.Err()) {
+		p.exit.Reason = p.o.Killed(p.p.PID())
+	}
 	_ = p.log.end(p.exit) // of a process that was closed no one asks
 }
 
@@ -248,6 +251,14 @@ const shellSignal = 128
 
 // tooLong is the signal for a file that would become longer than it may (SIGXFSZ).
 const tooLong = 25
+
+// killed reports whether a process, or what it waited for, was ended by a signal that none can
+// heed.
+func killed(err error) bool {
+	const kill = 9 // SIGKILL
+	exit, ok := errors.AsType[*process.ExitError](err)
+	return ok && (exit.Signal == kill || exit.Code == shellSignal+kill)
+}
 
 func exitOf(o Options, err error, reason string) Exit {
 	exit, ok := errors.AsType[*process.ExitError](err)

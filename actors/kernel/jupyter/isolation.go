@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -8,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/walls"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
@@ -20,14 +22,13 @@ func isolate(asks kernel.Isolation, url string, shared, keep bool) (walls.Isolat
 		return walls.Isolation{}, err
 	}
 	switch asked := i.Level; {
-	case i.Users, asked == kernel.IsolationUser:
-		return walls.Isolation{}, errors.New("the gateway backend has no user of its own for each kernel (isolation user); use the runner backend, or the isolation seccomp")
-	case asked == kernel.IsolationBubblewrap:
-		return walls.Isolation{}, errors.New("the gateway backend does not run in namespaces of its own (isolation bubblewrap); use the runner backend, or the isolation seccomp")
 	case asked == kernel.IsolationGVisor:
-		return walls.Isolation{}, errors.New("the gateway backend does not run in a kernel of its own (isolation gvisor): its ports and sockets are not in there; use the runner backend, or the isolation seccomp")
+		return walls.Isolation{}, errors.New("the gateway backend does not run in a kernel of its own (isolation gvisor): its ports and sockets are not in there; use the runner backend, or the isolation bubblewrap")
 	case asked == kernel.IsolationStrongest:
-		i.Level = sandbox.AtMost(sandbox.Seccomp).String()
+		i.Level = sandbox.AtMost(sandbox.Bubblewrap).String()
+		if len(i.Hosts) > 0 && !i.Network {
+			i.Level = sandbox.AtMost(sandbox.Seccomp).String() // above, there is no way to the proxy
+		}
 	case asked == "", asked == kernel.IsolationPrivileges && (url != "" || shared):
 		i.Level = kernel.IsolationOff
 	}
@@ -40,25 +41,87 @@ func isolate(asks kernel.Isolation, url string, shared, keep bool) (walls.Isolat
 	return walls.Isolation(i), nil
 }
 
-// confined returns the rules for a gateway and its kernels, and their environment: where the
-// system's folder for temporary files is closed to them, with one that only they use.
-func confined(rt pyenv.Runtime, asks kernel.Isolation, folders *walls.Folders) (sandbox.Rules, []string, error) {
+// confinement is what a gateway and its kernels stand behind.
+type confinement struct {
+	rules sandbox.Rules
+	env   []string
+	user  *walls.User // whom all of them run as; nil: the host's
+	users *walls.Users
+}
+
+// confined returns that of a gateway: where the system's folder for temporary files is closed
+// to it, with one that only it and its kernels use.
+func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, folders *walls.Folders, out *walls.Egress) (c confinement, err error) {
 	i := walls.Isolation(asks)
 	if i.Level == "" {
 		i.Level = kernel.IsolationOff
 	}
 	level, err := i.Rung()
 	if err != nil {
-		return sandbox.Rules{}, nil, fmt.Errorf("isolate the kernels: %w", err)
+		return c, fmt.Errorf("isolate the kernels: %w", err)
 	}
-	temp, env := "", rt.Env
-	if level >= sandbox.Landlock {
-		if temp, err = folders.Temporary(); err != nil {
-			return sandbox.Rules{}, nil, err
+	c.env = rt.Env
+	if level < sandbox.Landlock {
+		if c.rules, err = i.Rules(rt.Path, ""); err == nil {
+			c.env, err = out.Open(i, &c.rules, c.env)
 		}
-		env = slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return strings.HasPrefix(entry, "TMPDIR=") })
-		env = append(env, "TMPDIR="+temp)
+		return c, err
 	}
-	rules, err := i.Rules(rt.Path, temp)
-	return rules, env, err
+	temp, err := folders.Temporary()
+	if err != nil {
+		return c, err
+	}
+	if c.rules, err = i.Rules(rt.Path, temp); err == nil {
+		c.env, err = out.Open(i, &c.rules, c.env)
+	}
+	if err != nil {
+		return c, err
+	}
+	if c.rules.Users {
+		if err := c.become(ctx, rt.Path, temp); err != nil {
+			return c, fmt.Errorf("give the kernels a user of their own: %w", err)
+		}
+		temp = c.user.Folder()
+		c.set("HOME", temp)
+	}
+	c.set("TMPDIR", temp)
+	return c, nil
+}
+
+// become holds a user for the gateway.
+func (c *confinement) become(ctx context.Context, python, temp string) error {
+	err := walls.Reachable(python)
+	if err == nil {
+		c.users, err = walls.OpenUsers(ctx, python, temp, c.rules)
+	}
+	if err != nil {
+		return err
+	}
+	if c.user, err = c.users.Lease(); err != nil {
+		return errors.Join(err, c.users.Close())
+	}
+	return nil
+}
+
+// set sets a variable of the environment.
+func (c *confinement) set(name, value string) {
+	c.env = slices.DeleteFunc(slices.Clone(c.env), func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+	c.env = append(c.env, name+"="+value)
+}
+
+// process is the user as the gateway's process gets it.
+func (c *confinement) process() *process.User {
+	if c.user == nil {
+		return nil
+	}
+	return c.user.Process()
+}
+
+// over gives the user back, when the gateway is gone: what it still runs is ended.
+func (c *confinement) over() error {
+	if c.users == nil {
+		return nil
+	}
+	c.user.GiveUp()
+	return c.users.Close()
 }

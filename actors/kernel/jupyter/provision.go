@@ -258,11 +258,16 @@ func (p *provided) Isolation() (level, description string) { return p.level, p.d
 
 // Confine puts a program behind the walls that the kernels are behind.
 func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
-	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders)
+	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress)
 }
 
+// Refused returns the hosts of the network that were asked for and refused.
+func (p *provided) Refused() []kernel.Refusal { return p.Server.egress.Refused() }
+
 // Close removes the folders of what stands behind walls.
-func (p *provided) Close() error { return p.Server.folders.Remove() }
+func (p *provided) Close() error {
+	return errors.Join(p.Server.folders.Remove(), p.Server.egress.Close())
+}
 
 // Process returns the gateway.
 func (p *provided) Process() (name string, s kernel.Server) { return nameServer, p.Server }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -128,6 +129,7 @@ type Server struct {
 	packages []pyenv.Package // belongs to Run
 
 	folders walls.Folders // of what stands behind walls
+	egress  walls.Egress  // likewise
 
 	leaving atomic.Bool
 	// closing holds the keys of sessions that are closed for good, though the host
@@ -219,12 +221,13 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 			return stopped(ctx, err)
 		}
 	}
-	rules, env, err := confined(rt, s.o.Isolation, &s.folders)
+	behind, err := confined(ctx, rt, s.o.Isolation, &s.folders, &s.egress)
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, behind.over()) }()
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{
-		Runtime: rt, Env: env, Rules: rules, JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner, Fork: !s.o.NoFork,
+		Runtime: rt, Env: behind.env, Rules: behind.rules, User: behind.process(), JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner, Fork: !s.o.NoFork,
 	})
 	if err != nil {
 		return stopped(ctx, err)
@@ -240,12 +243,12 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		return fmt.Errorf("use the gateway: %w", err)
 	}
 	defer client.Close()
-	calls, closeBridge, err := s.openBridge(ctx, true, server.Calls())
+	calls, closeBridge, err := s.openBridge(ctx, true, server.Calls(), behind.process())
 	if err != nil {
 		return err
 	}
 	defer closeBridge()
-	end := &Endpoint{Client: client, Local: true, Process: server.Identity(), KernelEnv: server.KernelEnv, Bridge: calls, rules: rules}
+	end := &Endpoint{Client: client, Local: true, Process: server.Identity(), KernelEnv: server.KernelEnv, Bridge: calls, rules: behind.rules}
 	end.warm = s.pool(func(c context.Context, name string) (spare, error) {
 		k, err := client.Start(c, jupyter.StartRequest{Name: name, Env: end.KernelEnv(nil)})
 		return spare{k, end}, err
@@ -264,8 +267,9 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 }
 
 // openBridge opens the endpoint of host calls, when there is to be one and
-// kernels can reach it: on a port or, where path is not "", on a socket with that path.
-func (s *Server) openBridge(ctx context.Context, reachable bool, path string) (*bridge.Server, func(), error) {
+// kernels can reach it: on a port or, where path is not "", on a socket with that path, which is
+// that of user.
+func (s *Server) openBridge(ctx context.Context, reachable bool, path string, user *process.User) (*bridge.Server, func(), error) {
 	if !s.o.HostCalls || !reachable {
 		return nil, func() {}, nil
 	}
@@ -273,11 +277,18 @@ func (s *Server) openBridge(ctx context.Context, reachable bool, path string) (*
 	if err != nil {
 		return nil, nil, err
 	}
-	return b, func() {
+	closed := func() {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
 		_ = b.Close(c) // what does not end in time is cut off
-	}, nil
+	}
+	if path != "" && user != nil {
+		if err := os.Chown(path, user.UID, user.GID); err != nil {
+			closed()
+			return nil, nil, fmt.Errorf("open the calls of the host to user %d: %w", user.UID, err)
+		}
+	}
+	return b, closed, nil
 }
 
 // onThisMachine says whether a URL's host is a loopback address.

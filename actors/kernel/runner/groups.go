@@ -75,7 +75,7 @@ func (s *Server) openGroups(ctx context.Context, rules sandbox.Rules) (*groups, 
 	}
 	c, cancel := context.WithTimeout(ctx, removeWait)
 	defer cancel()
-	tree, err := cgroup.Open(c, cgroup.Options{Want: want, Base: s.o.groupBase})
+	tree, err := cgroup.Open(c, cgroup.Options{Want: want, Base: s.o.groupBase, Whole: true})
 	if err != nil {
 		return nil, err.Error()
 	}

@@ -26,6 +26,10 @@ func groupBase(t *testing.T, controllers ...string) string {
 		withoutGroups(t)
 		return ""
 	}
+	if _, err := os.Stat(filepath.Join(own, "cgroup.controllers")); err != nil {
+		legacyGroups(t)
+		return ""
+	}
 	if len(controllers) > 0 { // the test stands where a host would
 		tree, err := cgroup.Open(t.Context(), cgroup.Options{Want: controllers})
 		require.NoError(t, err)
@@ -51,6 +55,50 @@ func withoutGroups(t *testing.T) {
 	require.NoError(t, s.err)
 	require.Equal(t, messages.LimitMemory, s.Exceeded.Limit)
 	require.Positive(t, i.RSS())
+}
+
+// legacyGroups has control groups of version 1 keep to the limits that they can.
+func legacyGroups(t *testing.T) {
+	t.Helper()
+	for name, o := range map[string]runner.ServerOptions{"forked": {Spares: -1}, "started": {NoFork: true}} {
+		t.Run("version 1 "+name, func(t *testing.T) {
+			o.Limits = kernel.Limits{Memory: 64 << 20, Processes: 3, Processors: 0.5}
+			f := startServer(o)
+			t.Cleanup(func() { require.NoError(t, f.stop()); require.NoError(t, f.server.Close()) })
+			i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
+			controllers, why, err := f.server.Groups(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, []string{cgroup.PIDs, cgroup.CPU}, controllers)
+			require.Contains(t, why, "no controller memory")
+			dir, err := cgroup.OfProcessors("", i.Info().PID)
+			require.NoError(t, err)
+			quota, err := os.ReadFile(filepath.Join(dir, "cpu.cfs_quota_us")) //nolint:gosec // of the system
+			require.NoError(t, err)
+			require.Equal(t, "50000\n", string(quota))
+
+			key := messages.SessionKey{Session: "copy"}
+			require.NoError(t, i.Copy(t.Context(), []string{key.ID()}))
+			c := sessionOn(t, f, runner.Options{}, kernel.StartOptions{Key: key})
+			own, err := cgroup.OfProcessors("", c.Info().PID)
+			require.NoError(t, err)
+			require.NotEqual(t, dir, own, "its copy has a group of its own")
+
+			s := run(t, i, "x = bytearray(1 << 30)")
+			require.NoError(t, s.err)
+			require.Equal(t, messages.LimitMemory, s.Exceeded.Limit)
+			s = run(t, i, `
+import os
+for n in range(1000):
+    if os.fork() == 0:
+        os.setsid()
+        os.read(os.pipe()[0], 1)`)
+			require.NoError(t, s.err)
+			require.Equal(t, messages.LimitProcesses, s.Exceeded.Limit)
+			require.Equal(t, "=> 1", ok(t, i, "1").text())
+			closeSession(t, i)
+			require.NoDirExists(t, dir)
+		})
+	}
 }
 
 const whichGroup = "[line for line in open('/proc/self/cgroup') if line.startswith('0::')][0].split('/')[-1].strip()"

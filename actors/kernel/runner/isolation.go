@@ -28,11 +28,14 @@ func (s *Server) confined(rt pyenv.Runtime) (sandbox.Rules, []string, error) {
 		return sandbox.Rules{}, nil, fmt.Errorf("isolate the sessions: %w", err)
 	}
 	rules, err := isolation.Rules(rt.Path, temp)
+	if err == nil {
+		env, err = s.egress.Open(isolation, &rules, env)
+	}
 	if err == nil && rules.Inside() {
 		rules.Scratch, err = s.folders.Scratch()
 	}
 	if err == nil && rules.Users {
-		err = reachable(rt.Path)
+		err = walls.Reachable(rt.Path)
 	}
 	return rules, env, err
 }

@@ -205,8 +205,11 @@ func (p *provided) Isolation() (level, description string) { return p.level, p.d
 // Confine puts a program behind the walls that the sessions are behind. Their temporary
 // folder is the program's, where the system's own is closed to it.
 func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
-	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders)
+	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress)
 }
+
+// Refused returns the hosts of the network that were asked for and refused.
+func (p *provided) Refused() []kernel.Refusal { return p.Server.egress.Refused() }
 
 // Check looks for the interpreter, unless that was done.
 func (p *provided) Check(ctx context.Context) error {

@@ -93,6 +93,7 @@ type Server struct {
 	pools []*userPool    // what Close gives back
 
 	folders walls.Folders // of confined sessions and programs; Close removes them
+	egress  walls.Egress  // of theirs; Close closes it
 }
 
 // MaxSpares is how many sessions a server forks ahead at most.
@@ -285,11 +286,11 @@ func (s *Server) openUsers(ctx context.Context, python string, rules sandbox.Rul
 	if err != nil {
 		return nil, err
 	}
-	p, err := openUsers(ctx, python, temp, rules)
+	all, err := walls.OpenUsers(ctx, python, temp, rules)
 	if err != nil {
 		return nil, err
 	}
-	p.mark = s.o.Mark
+	p := &userPool{all, s.o.Mark}
 	s.mu.Lock()
 	s.pools = append(s.pools, p)
 	s.mu.Unlock()
@@ -304,7 +305,7 @@ func (s *Server) closeUsers() error {
 	s.mu.Unlock()
 	var err error
 	for _, p := range pools {
-		err = errors.Join(err, p.close())
+		err = errors.Join(err, p.Close())
 	}
 	return err
 }

@@ -11,7 +11,7 @@ import (
 // Confine puts a program behind the walls that sessions are behind. Their temporary
 // folder is the program's, where the system's own is closed to it. python is the interpreter
 // that runs its owner.
-func (i Isolation) Confine(program kernel.Program, python string, folders *Folders) (kernel.Confined, error) {
+func (i Isolation) Confine(program kernel.Program, python string, folders *Folders, out *Egress) (kernel.Confined, error) {
 	level, err := i.Rung()
 	if err != nil {
 		return kernel.Confined{}, fmt.Errorf("isolate the process: %w", err)
@@ -25,6 +25,9 @@ func (i Isolation) Confine(program kernel.Program, python string, folders *Folde
 	}
 	// What owns the program is behind its walls, and has to run there.
 	rules, err := i.Rules(python, temp)
+	if err == nil {
+		env, err = out.Open(i, &rules, env)
+	}
 	if err != nil {
 		return kernel.Confined{}, err
 	}

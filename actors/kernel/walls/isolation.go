@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/egress"
 	"github.com/coppice-run/coppice/internal/sandbox"
 )
 
@@ -19,10 +20,21 @@ func (i Isolation) Rung() (sandbox.Level, error) {
 	if i.Users && i.Level != kernel.IsolationUser && i.Level != kernel.IsolationBubblewrap {
 		return sandbox.Off, errors.New("a user for each session is had on the rungs user and bubblewrap, one of which has to be named")
 	}
+	l, err := i.level()
+	if err == nil {
+		err = i.network(l)
+	}
+	return l, err
+}
+
+func (i Isolation) level() (sandbox.Level, error) {
 	switch i.Level {
 	case "":
 		return sandbox.AtMost(sandbox.Privileges), nil
 	case kernel.IsolationStrongest:
+		if len(i.Hosts) > 0 && !i.Network {
+			return sandbox.AtMost(sandbox.Seccomp), nil // above, there is no way to the proxy
+		}
 		return sandbox.Strongest(), nil // never one that gives files other owners
 	}
 	if l, ok := sandbox.Named(i.Level); ok {
@@ -33,6 +45,18 @@ func (i Isolation) Rung() (sandbox.Level, error) {
 		return l, err
 	}
 	return sandbox.Off, fmt.Errorf("the isolation %q is not one of off, privileges, landlock, seccomp, user, bubblewrap, gvisor, strongest", i.Level)
+}
+
+// network says why a rung cannot keep to the part of the network that was asked for.
+func (i Isolation) network(l sandbox.Level) error {
+	if _, err := egress.Parse(i.Hosts); err != nil {
+		return err
+	}
+	rules := sandbox.Rules{Level: l, Network: i.Network, Loopback: i.Loopback || len(i.Hosts) > 0}
+	if len(i.Hosts) > 0 {
+		rules.Port = 1 // whichever it will be
+	}
+	return rules.CheckNetwork()
 }
 
 // Active returns the rung that sessions would be on, and what it does, in words.

@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/loopback"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/workspace"
 )
 
 // Directories make those of fleets. What they stand on is large, so that a program has them
@@ -67,6 +68,8 @@ type fleetFlags struct {
 	node    int
 	name    string
 	url     string
+	place   string
+	front   bool
 	ttl     time.Duration
 	drain   time.Duration
 	between between
@@ -81,6 +84,8 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags.IntVar(&f.node, "fleet-node", 1, "which of the servers of --fleet this process runs, from 1")
 	flags.StringVar(&f.name, "fleet-name", "", "what people know this node by (default: node)")
 	flags.StringVar(&f.url, "fleet-url", "", "where other nodes reach this one (default: the address that it listens on)")
+	flags.StringVar(&f.place, "fleet-placement", placeSpread, "where a session begins that is nowhere: "+placeSpread+", at the less loaded of two nodes that a hash of its name puts first, or "+placeHere+", at the one that was asked")
+	flags.BoolVar(&f.front, "fleet-front", false, "have no sessions, and send calls on to the nodes that do")
 	flags.Var((*console.Time)(&f.ttl), "fleet-ttl", "how long a node is silent before another takes its sessions over, the same for all nodes: seconds, or a time such as 15s (default: 15s)")
 	f.drain = drainTime
 	flags.Var((*console.Time)(&f.drain), "drain-timeout", "how long calls that run may go on once this node is asked to end: seconds, or a time such as 30s")
@@ -89,6 +94,12 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	cmd.Example += `
   COPPICE_TOKEN=... ` + program + ` serve --fleet nats://127.0.0.1:4222 --fleet-embed`
 }
+
+// Where sessions begin, for --fleet-placement.
+const (
+	placeSpread = "spread"
+	placeHere   = "here"
+)
 
 // check looks at the flags of a server that is to be a node.
 func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
@@ -119,6 +130,12 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 			return nil, notHere("--fleet", text, "use 127.0.0.1, or a directory that is reached over TLS: etcds:// or kubernetes://")
 		}
 		servers = append(servers, u)
+	}
+	if f.fleet.place = cmp.Or(f.fleet.place, placeSpread); f.fleet.place != placeSpread && f.fleet.place != placeHere {
+		return nil, console.Usagef("--fleet-placement must be %s or %s, not %q", placeSpread, placeHere, f.fleet.place)
+	}
+	if f.fleet.front && f.fleet.place == placeHere {
+		return nil, console.Usagef("--fleet-front has no sessions, and --fleet-placement %s has them begin there: leave one of them out", placeHere)
 	}
 	if f.fleet.drain < 0 {
 		return nil, console.Usagef("--drain-timeout must not be less than nothing, but is %s", f.fleet.drain)
@@ -214,6 +231,7 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	}
 	o := fleetapi.Options{
 		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
+		Spread: m.f.place != placeHere, Front: m.f.front,
 		Sessions: hostSessions{host}, Knows: api.Knows, Running: api.Running, Untold: api.Untold, Leave: m.ask,
 		Metrics: metrics.registry, Logger: logger,
 	}
@@ -288,15 +306,25 @@ type hostSessions struct{ host *coppice.Host }
 // Live implements [fleetapi.Sessions].
 func (h hostSessions) Live(ctx context.Context) ([]messages.SessionKey, error) {
 	list, err := h.host.Sessions(ctx)
-	keys := make([]messages.SessionKey, 0, len(list))
+	var keys []messages.SessionKey
 	for _, s := range list {
 		keys = append(keys, s.Key)
+	}
+	for _, w := range h.host.Workspaces().List(workspace.Filter{}) {
+		keys = append(keys, messages.SessionKey{Workspace: w.Name})
 	}
 	return keys, err
 }
 
 // End implements [fleetapi.Sessions].
 func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
+	if fleetapi.IsWorkspace(key) {
+		w, err := h.host.Workspaces().Get(key.Workspace)
+		if err != nil {
+			return nil //nolint:nilerr // it has ended
+		}
+		return w.End(ctx)
+	}
 	return h.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace)).Close(ctx)
 }
 

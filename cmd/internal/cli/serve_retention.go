@@ -10,7 +10,7 @@ import (
 // addRetention adds the flags that say which executions are kept that have ended.
 func (f *serveFlags) addRetention(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.retention.Keep, "keep-executions", httpapi.DefaultKeep, "how many executions that have ended are kept, with their output, of each tenant too")
+	flags.IntVar(&f.retention.Keep, "keep-executions", httpapi.DefaultKeep, "how many executions that have ended are kept, with their output, of each tenant too; of those whose end nobody has asked for, sixteen times as many")
 	flags.Var((*console.Time)(&f.retention.KeepFor), "keep-executions-for", "for how long one that has ended is kept: seconds, or a time such as 30m (default: 24h)")
 	flags.Int64Var(&f.retention.KeepBytes, "keep-executions-bytes", httpapi.DefaultKeepBytes, "how many bytes the output of all that are kept may have; the oldest are forgotten first")
 }

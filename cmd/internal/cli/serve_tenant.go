@@ -113,7 +113,7 @@ func (t *tenants) options(dir, work string, m *metrics, v *vitals.Vitals) (coppi
 		o.Workspaces.Max = min(o.Workspaces.Max, most)
 	}
 	asked := t.f.Isolation()
-	o.Isolation = kernel.Isolation{Level: t.rung, Write: []string{work}, Read: asked.Read, Network: asked.Network, Users: asked.Users, Private: true}
+	o.Isolation = kernel.Isolation{Level: t.rung, Write: []string{work}, Read: asked.Read, Network: asked.Network, Loopback: asked.Loopback, Hosts: asked.Hosts, Users: asked.Users, Private: true}
 	if !t.walled {
 		o.Isolation = kernel.Isolation{Level: asked.Level}
 	}
@@ -222,7 +222,7 @@ func bounded(host *coppice.Host) func(*workspace.Options) error {
 		switch {
 		case o.Folder != "":
 			return &workspace.OptionsError{Field: "folder", Problem: "the folder of a workspace is one of its own here: leave folder out"}
-		case i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Private || i.Users:
+		case i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Loopback || i.Hosts != nil || i.Private || i.Users:
 			return &workspace.OptionsError{Field: "isolation", Problem: "the isolation is the server's to choose: leave isolation out"}
 		case o.Limits == (kernel.Limits{}):
 			return nil // those of the host

@@ -73,6 +73,9 @@ COPPICE_ISOLATION_WRITE, COPPICE_ISOLATION_READ
                           working directory, and others to read; a list as PATH is
 COPPICE_ISOLATION_NETWORK=1, COPPICE_ISOLATION_USERS=1
                           lets them use the network; gives each a user of its own
+COPPICE_ISOLATION_LOOPBACK=1, COPPICE_ISOLATION_HOSTS
+                          lets them connect within this machine; hosts that they may
+                          reach through a proxy, with commas between them
 COPPICE_MAX_MEMORY        how much memory a session may take: 512M, 2G or bytes
 COPPICE_MAX_CPU, COPPICE_MAX_RUNTIME
                           how long a cell may use a processor, and may run: 90s, 2m

@@ -6,8 +6,10 @@
 //
 //   - A request about a session is served by the owner of its key, in the epoch of the
 //     claim, which the headers Coppice-Node and Coppice-Epoch of the answer say. A key that
-//     nobody owns is claimed by the node that was asked, for a request that begins
-//     something.
+//     nobody owns is claimed, for a request that begins something: by the node that was
+//     asked or, with [Options].Spread, by the less loaded of the two that a rendezvous hash
+//     puts first among those that are up. A node with [Options].Front claims none.
+//   - A workspace is one key, with all that is in it: sessions, files and processes.
 //   - The lease is looked at before code runs and before anything of what it comes to
 //     leaves. What may not leave any longer is told as lost.
 //   - Code begins once: a request with an epoch that is over is refused, and so is one
@@ -49,6 +51,8 @@
 // table of keys; each key has one goroutine at a time that claims or releases it. Requests
 // run in the goroutines of the HTTP server.
 //
-// Sessions in workspaces, tools, files and artifacts stay with their node: a request with
-// the header Coppice-Node goes to the node that it names.
+// Tools, and files and artifacts outside of workspaces, stay with their node: a request with
+// the header Coppice-Node goes to the node that it names. What is streamed to and from a workspace is
+// not held back until the lease is looked at again: a node that was silent for long may have told of a
+// file what is no longer so.
 package fleetapi

@@ -84,6 +84,7 @@ func (n *Node) giveUp(ctx context.Context, kept map[*fleet.Ownership]bool) (left
 	var idle []owned
 	for _, e := range n.keys {
 		switch {
+		case IsWorkspace(e.key): // it ends with the node: what runs in it is not known here
 		case e.own != nil && e.active == 0:
 			idle = append(idle, owned{unused{e, e.uses}, e.own})
 		case e.own != nil && kept[e.own]:
@@ -181,7 +182,7 @@ func (n *Node) ending() *httpserver.Refusal {
 func (n *Node) another() *peer {
 	var best *peer
 	for _, p := range n.others() {
-		if p.State == fleet.Up && (best == nil || p.Load.Sessions < best.Load.Sessions) {
+		if p.State == fleet.Up && p.Labels[labelFront] == "" && (best == nil || p.Load.Sessions < best.Load.Sessions) {
 			best = p
 		}
 	}

@@ -68,6 +68,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 			if resp.StatusCode == http.StatusGone && resp.Header.Get(HeaderNode) != p.ID {
 				return errOther
 			}
+			if resp.Header.Get(headerMoved) != "" && r.Header.Get(HeaderNode) == "" {
+				return errMoved
+			}
 			for name := range resp.Header { // what this server has set stands in the answer once
 				w.Header().Del(name)
 			}
@@ -78,7 +81,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 		ErrorLog:      slog.NewLogLogger(n.o.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
 			state, err = unknown, failed
-			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) {
+			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) || errors.Is(failed, errMoved) {
 				state = undelivered
 			}
 			if cause := context.Cause(ctx); cause != nil {

@@ -88,10 +88,16 @@ func join(t *testing.T, m *fleettest.Memory, w *wires, name string) *server {
 // joinKeeping is join for a node that keeps its sessions in a store, unless it is nil.
 func joinKeeping(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store.Store) *server {
 	t.Helper()
+	return joinAs(t, m, w, name, kept, false)
+}
+
+// joinAs is joinKeeping for a node that is a front.
+func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store.Store, front bool) *server {
+	t.Helper()
 	s := &server{t: t, link: fleettest.NewLink(m), wires: w, host: name + ".test", sessions: map[messages.SessionKey]int{}, known: map[string]string{}}
 	began := time.Now()
 	o := Options{
-		Directory: s.link, Name: name, TTL: ttl, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
+		Directory: s.link, Name: name, TTL: ttl, Front: front, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
 		Clock: func() time.Duration { return time.Since(began) },
 	}
 	if kept != nil {
@@ -106,6 +112,9 @@ func joinKeeping(t *testing.T, m *fleettest.Memory, w *wires, name string, kept 
 		{Pattern: "GET /api/sessions", Handler: http.HandlerFunc(s.list)},
 		{Pattern: "DELETE /api/sessions/{session}", Handler: http.HandlerFunc(s.remove)},
 		{Pattern: "POST /api/sessions/{session}/fork", Handler: http.HandlerFunc(s.fork)},
+		{Pattern: "POST /api/workspaces", Handler: http.HandlerFunc(s.makeWorkspace)},
+		{Pattern: "PUT /api/workspaces/{workspace}/files", Handler: http.HandlerFunc(s.inWorkspace)},
+		{Pattern: "DELETE /api/workspaces/{workspace}", Handler: http.HandlerFunc(s.endWorkspace)},
 		{Pattern: "GET /api/tools/", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "tools of "+name) })},
 	}) {
 		mux.Handle(mount.Pattern, mount.Handler)

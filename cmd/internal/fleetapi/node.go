@@ -52,6 +52,10 @@ type Options struct {
 	// there and ends its kernel; an error says why it goes on. nil: none is kept.
 	Records   *Records
 	Hibernate func(ctx context.Context, key messages.SessionKey) error
+	// Spread has a session that nobody has begin at the node that the fleet chooses, in place of
+	// this one. A node with Front has no sessions: it sends on what others have, and chooses as
+	// with Spread.
+	Spread, Front bool
 	// Leave has the server drain the node and end; it returns at once. nil: it is not asked
 	// to by requests.
 	Leave func()
@@ -133,7 +137,7 @@ func (n *Node) Join(ctx context.Context, url string) error {
 // begin begins a life.
 func (n *Node) begin(ctx context.Context) error {
 	m, err := fleet.Join(ctx, fleet.Options{
-		Directory: n.o.Directory, Name: n.o.Name, URL: n.url, TTL: n.o.TTL, Version: n.o.Version, Clock: n.o.Clock, Log: n.o.Logger,
+		Directory: n.o.Directory, Name: n.o.Name, URL: n.url, TTL: n.o.TTL, Version: n.o.Version, Labels: n.labels(), Clock: n.o.Clock, Log: n.o.Logger,
 		Load: func() fleet.Load { return fleet.Load{Sessions: n.owned()} },
 	})
 	if err != nil {
@@ -189,8 +193,8 @@ func (n *Node) clear(ctx context.Context) bool {
 		busy := n.active()
 		live, err := n.o.Sessions.Live(ctx)
 		for _, key := range live {
-			if key.Workspace != "" {
-				continue // it is no other node's
+			if key.Workspace != "" && !IsWorkspace(key) {
+				continue // it ends with its workspace
 			}
 			busy++
 			err = errors.Join(err, n.o.Sessions.End(ctx, key))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,6 +30,8 @@ type target struct {
 	starts, claims bool
 	// forks says that it makes sessions of other names.
 	forks bool
+	// streams says that its body and its answer are not read ahead.
+	streams bool
 	// ends is why the session has ended when the request is done; what is kept of it ends, too.
 	ends string
 	body []byte
@@ -41,6 +44,7 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		"POST /api/executions":    n.named(target{starts: true, claims: true}),
 		"POST /api/notebooks/run": n.named(target{starts: true, claims: true}),
 		"POST /api/sessions":      n.named(target{claims: true}),
+		workspacesRoute:           n.makesWorkspace,
 
 		"GET /api/sessions/{session}": n.pathed(byPath), "DELETE /api/sessions/{session}": n.pathed(target{ends: messages.SessionClosed}),
 		"POST /api/sessions/{session}/interrupt": n.pathed(byPath), "POST /api/sessions/{session}/reset": n.pathed(target{ends: "the session was reset"}),
@@ -54,12 +58,14 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		"POST /api/executions/{id}/input": n.byID, "POST /api/executions/{id}/cancel": n.byID,
 
 		"GET /api/sessions": n.merged("sessions"), "GET /api/executions": n.merged("executions"), "GET /api/checkpoints": n.merged("checkpoints"),
-		"GET /api/saved-checkpoints": n.merged("checkpoints"),
+		"GET /api/saved-checkpoints": n.merged("checkpoints"), "GET /api/workspaces": n.merged("workspaces"),
 	}
 	wrapped := make([]httpserver.Mount, 0, len(mounts))
 	for _, m := range mounts {
 		if wrap := about[m.Pattern]; wrap != nil {
 			m.Handler = wrap(m.Handler)
+		} else if aboutWorkspace(m.Pattern) {
+			m.Handler = n.inWorkspace(m.Handler)
 		}
 		if !m.Public {
 			m.Handler = n.addressed(m.Handler)
@@ -131,16 +137,17 @@ func (n *Node) named(t target) func(http.Handler) http.Handler {
 			}
 			r.Body = io.NopCloser(bytes.NewReader(data))
 			var in struct{ ID, Session, Cwd, Workspace, Path string }
-			if json.Unmarshal(data, &in) != nil || in.Session == "" || in.Workspace != "" {
-				if in.Workspace != "" && n.isDraining() && !n.o.Knows(in.ID) {
-					n.refuse(r.Context(), w, refusal(http.StatusServiceUnavailable, "draining", "the node of the workspace is draining, and the workspace ends with it: nothing was begun", "make it again at another node", 0))
-					return
-				}
+			if json.Unmarshal(data, &in) != nil || in.Session == "" {
 				h.ServeHTTP(w, r)
 				return
 			}
 			t := t
 			t.body, t.execution, t.key = data, in.ID, messages.SessionKey{Session: in.Session, Cwd: n.o.Cwd}
+			if in.Workspace != "" { // which is there, or it does not begin
+				t.key, t.claims = workspaceKey(in.Workspace), false
+				n.route(w, r, h, t)
+				return
+			}
 			if in.Path != "" { // of a notebook: a session is in its folder
 				t.key = t.key.In(filepath.Dir(in.Path))
 			}
@@ -169,10 +176,6 @@ func (n *Node) pathed(t target) func(http.Handler) http.Handler {
 	return func(h http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			query := r.URL.Query()
-			if query.Get("workspace") != "" {
-				h.ServeHTTP(w, r)
-				return
-			}
 			data, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
 			if err != nil {
 				n.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
@@ -182,6 +185,9 @@ func (n *Node) pathed(t target) func(http.Handler) http.Handler {
 			t := t
 			t.body = data
 			t.key = messages.SessionKey{Session: r.PathValue("session"), Cwd: n.o.Cwd}.In(query.Get("cwd"))
+			if name := query.Get("workspace"); name != "" { // what is made and ended there is not the workspace itself
+				t = target{key: workspaceKey(name), body: data}
+			}
 			n.route(w, r, h, t)
 		})
 	}
@@ -194,20 +200,26 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		h.ServeHTTP(w, r) // it is not begun again, and its session was given up since
 		return
 	}
+	var avoid []string // nodes at which it was to begin, and that were not there
 	for wait, tries := firstPause, time.Now(); ; {
-		c, id, err := n.find(r.Context(), t)
+		c, id, err := n.find(r.Context(), t, r.Header.Get(HeaderNode) != "", avoid)
 		switch {
 		case err != nil:
 			n.refuse(r.Context(), w, err)
 			return
 		case c != nil:
+			w.Header().Set(HeaderNode, n.ID()) // another may have been asked before
 			n.serve(w, r, h, t, c)
 			c.free()
+			return
+		case id == "" && t.starts && n.isDraining() && !n.o.Knows(t.execution): // in a workspace, which is nowhere
+			n.refuse(r.Context(), w, n.ending())
 			return
 		case id == "": // there is nothing of it anywhere
 			h.ServeHTTP(w, r)
 			return
 		case r.Header.Get(HeaderNode) != "":
+			w.Header().Set(headerMoved, id)
 			n.refuse(r.Context(), w, refusal(http.StatusServiceUnavailable, "moved", "the session is at node "+id, "ask without the header "+HeaderNode, firstPause))
 			return
 		}
@@ -218,10 +230,13 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 			if state, failed = n.forward(w, r, p, t.body, t.starts && t.execution != ""); state == answered {
 				return
 			}
-			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) {
+			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) || t.spent(r, failed) {
 				n.refuse(r.Context(), w, n.unanswered(r, p, state, failed))
 				return
 			}
+		}
+		if state == undelivered && !errors.Is(failed, errMoved) && !slices.Contains(avoid, id) {
+			avoid = append(avoid, id) // its owner, if it is that, is asked again all the same
 		}
 		if time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait) {
 			n.refuse(r.Context(), w, n.away(id, failed))
@@ -230,8 +245,9 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	}
 }
 
-// find claims the key of a request, or says which node has it: "" when none has.
-func (n *Node) find(ctx context.Context, t target) (*claim, string, error) {
+// find claims the key of a request, or says which node has it, or is to have it: "" when none
+// has. named says that the request names this node; avoid are nodes that it does not begin at.
+func (n *Node) find(ctx context.Context, t target, named bool, avoid []string) (*claim, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
 	defer cancel()
 	m, _ := n.now()
@@ -239,13 +255,19 @@ func (n *Node) find(ctx context.Context, t target) (*claim, string, error) {
 		return nil, "", fleet.ErrSuspended
 	}
 	claims := t.claims || t.ends != "" && n.o.Records != nil // of what is kept, too
-	if draining := n.isDraining(); (!claims || draining) && n.epochOf(t.key) == 0 {
+	spread := claims && (n.o.Spread || n.o.Front) && !named && n.epochOf(t.key) == 0
+	if draining := n.isDraining(); !spread && (!claims || draining) && n.epochOf(t.key) == 0 {
 		id, _, err := m.Owner(ctx, t.key.ID())
 		if err != nil || id != m.ID() && (id != "" || !claims) {
 			return nil, id, err
 		}
 		if draining {
 			return nil, "", fleet.ErrDraining
+		}
+	}
+	if n.epochOf(t.key) == 0 {
+		if id, err := n.begins(ctx, m, t, named, avoid); err != nil || id != m.ID() {
+			return nil, id, err
 		}
 	}
 	c, err := n.take(ctx, t.key)
@@ -262,8 +284,12 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		h.ServeHTTP(w, r)
 		return
 	}
-	if (t.claims || t.forks) && n.isDraining() {
+	if (t.claims || t.forks || t.starts) && n.isDraining() {
 		n.refuse(r.Context(), w, n.ending())
+		return
+	}
+	if t.streams {
+		n.stream(w, r, h, c)
 		return
 	}
 	epoch, err := httpserver.Epoch(r)

@@ -5,7 +5,8 @@ import "time"
 // Retention says which executions that have ended are kept. Those that run always are, and
 // so is the one of them that was started last. Its zero value is the default.
 type Retention struct {
-	// Keep is how many are kept, and KeepFor for how long. 0: 256, and 24 h.
+	// Keep is how many are kept whose end was shown to somebody, and KeepFor for how long. 0:
+	// 256, and 24 h. Of those whose end nobody has seen yet, sixteen times as many are.
 	Keep    int
 	KeepFor time.Duration
 	// KeepBytes is how much their events may take together, in bytes, in memory and in

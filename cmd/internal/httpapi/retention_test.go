@@ -19,12 +19,16 @@ func TestRetention(t *testing.T) {
 	t.Parallel()
 	const entry = 1000
 	for name, tc := range map[string]struct {
-		keep Retention
-		ages []time.Duration // since they ended, the oldest first; negative: it runs
-		left string
+		keep   Retention
+		ages   []time.Duration // since they ended, the oldest first; negative: it runs
+		untold int             // of how many, the oldest, nobody has seen the end
+		left   string
 	}{
 		"the defaults":              {ages: []time.Duration{25 * time.Hour, 23 * time.Hour, 0}, left: "1 2"},
 		"too many":                  {keep: Retention{Keep: 2}, ages: []time.Duration{4, 3, 2, 1}, left: "2 3"},
+		"nobody has seen the first": {keep: Retention{Keep: 2}, ages: []time.Duration{4, 3, 2, 1}, untold: 1, left: "0 2 3"},
+		"nobody has seen many":      {keep: Retention{Keep: 1}, ages: make([]time.Duration, 20), untold: 19, left: "3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19"},
+		"too much that was not":     {keep: Retention{KeepBytes: 2 * entry}, ages: []time.Duration{3, 2, 1, 0}, untold: 4, left: "2 3"},
 		"too old":                   {keep: Retention{KeepFor: time.Minute}, ages: []time.Duration{time.Hour, time.Second}, left: "1"},
 		"too much":                  {keep: Retention{KeepBytes: 2 * entry}, ages: []time.Duration{3, 2, 1, 0}, left: "2 3"},
 		"one that alone is more":    {keep: Retention{KeepBytes: 1}, ages: []time.Duration{2, 1}, left: "1"},
@@ -42,6 +46,7 @@ func TestRetention(t *testing.T) {
 				x := &execution{log: eventlog.New(eventlog.Options{Dir: t.TempDir(), Memory: 1 << 20, Max: 1 << 20}), ended: make(chan struct{})}
 				t.Cleanup(func() { x.close(logger) })
 				x.info = client.Execution{ID: fmt.Sprint(n), State: client.Running}
+				x.told.Store(n >= tc.untold)
 				require.NoError(t, x.log.Append(func(uint64) ([]byte, error) { return make([]byte, entry), nil }))
 				if age >= 0 {
 					x.info.State, x.info.Ended = client.Ended, time.Now().Add(-age)

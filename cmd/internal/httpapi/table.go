@@ -149,17 +149,26 @@ func (a *API) drop(x *execution) {
 	x.close(a.o.Logger)
 }
 
+// untoldShare is how many times as many executions are kept whose end was shown to nobody yet.
+const untoldShare = 16
+
 // forgetLocked forgets executions that have ended: the oldest, when they are too many or
 // their events too much, and those that are too old. a.mu is held.
 func (a *API) forgetLocked() {
-	kept, size, old := 0, int64(0), time.Now().Add(-a.o.KeepFor)
+	kept, untold, size, old := 0, 0, int64(0), time.Now().Add(-a.o.KeepFor)
 	for at, x := range slices.Backward(a.order) { // the newest first
 		if !x.hasEnded() {
 			continue
 		}
 		_, bytes, _ := x.events().Size()
-		if size += bytes; kept == 0 || kept < a.o.Keep && size <= a.o.KeepBytes && x.describe(false).Ended.After(old) {
+		size += bytes
+		fits := size <= a.o.KeepBytes && x.describe(false).Ended.After(old)
+		switch {
+		case kept+untold == 0, fits && kept < a.o.Keep && x.told.Load():
 			kept++
+			continue
+		case fits && untold < untoldShare*a.o.Keep && !x.told.Load(): // somebody may be about to ask, or be reading still
+			untold++
 			continue
 		}
 		delete(a.table, x.info.ID)

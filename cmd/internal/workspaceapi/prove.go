@@ -96,5 +96,5 @@ func online(host *coppice.Host, w *workspace.Workspace) bool {
 	if reflect.ValueOf(i).IsZero() {
 		i = host.Options().Isolation
 	}
-	return i.Network
+	return i.Network || i.Loopback // which may be connected to
 }

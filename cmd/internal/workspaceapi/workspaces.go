@@ -117,7 +117,7 @@ func (l lifetime) times() (end time.Time, idle time.Duration, err error) {
 func (c create) options() (o workspace.Options, err error) {
 	o = workspace.Options{
 		Folder: c.Folder, KeepFolder: c.KeepFolder, Env: c.Env, Pass: c.Pass, Labels: c.Labels, Owner: c.Owner,
-		Isolation: kernel.Isolation{Level: c.Isolation.Level, Write: c.Isolation.Write, Read: c.Isolation.Read, Network: c.Isolation.Network, Private: c.Isolation.Private, Users: c.Isolation.Users},
+		Isolation: kernel.Isolation{Level: c.Isolation.Level, Write: c.Isolation.Write, Read: c.Isolation.Read, Network: c.Isolation.Network, Loopback: c.Isolation.Loopback, Hosts: c.Isolation.Hosts, Private: c.Isolation.Private, Users: c.Isolation.Users},
 	}
 	if o.Limits, err = c.Limits.options(); err != nil {
 		return o, err
@@ -162,9 +162,14 @@ func (h *handler) create(w http.ResponseWriter, r *http.Request) {
 // describe tells what is known of a workspace, but for its environment.
 func describe(ws *workspace.Workspace) client.Workspace {
 	i, l := ws.Info(), ws.Limits()
+	var refused []client.Refusal
+	for _, r := range i.Refused {
+		refused = append(refused, client.Refusal(r))
+	}
 	return client.Workspace{
-		Total: client.WorkspaceTotal{Memory: i.Total.Memory, Processes: i.Total.Processes, Processors: i.Total.Processors, Output: i.Total.Output},
-		Kept:  i.Kept, Usage: usage(i.Usage),
+		Refused: refused,
+		Total:   client.WorkspaceTotal{Memory: i.Total.Memory, Processes: i.Total.Processes, Processors: i.Total.Processors, Output: i.Total.Output},
+		Kept:    i.Kept, Usage: usage(i.Usage),
 		Name: i.Name, Folder: i.Folder, Owner: i.Owner, Labels: i.Labels, Made: i.Made, EndAt: i.EndAt, IdleEnd: i.IdleEnd.Seconds(),
 		Used: i.Used, InUse: i.InUse, Pinned: i.Pinned, Quota: i.Quota, Isolation: i.Isolation, IsolationText: i.IsolationText,
 		Limits: client.WorkspaceLimits{

@@ -61,7 +61,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		NoSigs: true, NoLog: true,
 	}
 	if o.ClusterPort != 0 {
-		so.Cluster = server.ClusterOpts{Name: "coppice", Host: o.Host, Port: o.ClusterPort, Username: clusterUser, Password: o.Token}
+		so.Cluster = server.ClusterOpts{Name: "coppice", Host: o.Host, Port: o.ClusterPort, Username: clusterUser, Password: o.Token, NoAdvertise: true}
 		for _, peer := range o.Peers {
 			u := &url.URL{Scheme: "nats-route", Host: peer}
 			if o.Token != "" {

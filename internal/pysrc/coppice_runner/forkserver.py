@@ -32,10 +32,11 @@ from .wire import VERSION, encode
 
 _SIGCHLD = int(signal.SIGCHLD)  # signal's own functions take their time with enums
 
-# The descriptors of a fork request, in order. One more moves the process that
-# writes "0" to it into a control group.
+# The descriptors of a fork request, in order. Those that may follow move the process that
+# writes "0" to them into a control group: one, or for version 1 one in each of up to
+# three hierarchies.
 FDS = ("main", "control", "stdout_read", "stdout_write", "stderr_read", "stderr_write")
-MOST_FDS = len(FDS) + 1
+MOST_FDS = len(FDS) + 3
 
 _READ = 64 << 10
 _RLIMIT_LOCKS = 10  # which module resource does not know

@@ -26,7 +26,7 @@ type Bounds struct {
 
 // boundFlags are the names of the flags.
 var boundFlags = []string{
-	"isolation", "isolation-write", "isolation-read", "isolation-network", "isolation-users", "max-memory", "max-cpu", "max-runtime",
+	"isolation", "isolation-write", "isolation-read", "isolation-network", "isolation-loopback", "isolation-host", "isolation-users", "max-memory", "max-cpu", "max-runtime",
 	"max-files", "max-processes", "max-processors", "max-output", "max-artifact",
 }
 
@@ -40,10 +40,12 @@ var Isolations = []string{
 func (b *Bounds) add(cmd *cobra.Command) {
 	flags, i := cmd.Flags(), &b.isolation
 	b.cmd = cmd
-	flags.StringVar(&i.Level, "isolation", "", "what sessions are kept from, with the runner backend: "+strings.Join(Isolations, ", ")+" (default: COPPICE_ISOLATION, else privileges)")
+	flags.StringVar(&i.Level, "isolation", "", "what sessions are kept from: "+strings.Join(Isolations, ", ")+" (default: COPPICE_ISOLATION, else privileges, and off with the gateway backend)")
 	flags.StringArrayVar(&i.Write, "isolation-write", nil, "a folder that isolated sessions may change, in place of this one; may be repeated")
 	flags.StringArrayVar(&i.Read, "isolation-read", nil, "a folder that isolated sessions may read besides the system's; may be repeated")
 	flags.BoolVar(&i.Network, "isolation-network", false, "let isolated sessions use the network")
+	flags.BoolVar(&i.Loopback, "isolation-loopback", false, "let isolated sessions connect to ports of this machine")
+	flags.StringArrayVar(&i.Hosts, "isolation-host", nil, "a host that isolated sessions may reach, through a proxy: pypi.org, *.pythonhosted.org, git.example.org:8443; may be repeated")
 	flags.BoolVar(&i.Users, "isolation-users", false, "give each session a user of its own, with --isolation bubblewrap; it takes root")
 	flags.StringVar(&b.memory, "max-memory", "", "how much memory the code of a session may take, with the runner backend: 512M, 2G or bytes (default: COPPICE_MAX_MEMORY, else no limit)")
 	flags.StringVar(&b.cpu, "max-cpu", "", "how much processor time a cell may use, with the runner backend: 90s, 2m or seconds (default: COPPICE_MAX_CPU, else no limit)")
@@ -100,8 +102,8 @@ func (b *Bounds) isolate(o *coppice.Options) error {
 	if slices.Contains(append(slices.Clone(i.Write), i.Read...), "") {
 		return Usagef("--isolation-write and --isolation-read want a folder; write . for the working directory")
 	}
-	if more := i.Write != nil || i.Read != nil || i.Network || i.Users; more && !b.Walled(o.Env) {
-		return Usagef("--isolation-write, --isolation-read, --isolation-network and --isolation-users say more about an isolation, and there is none; add --isolation landlock or a stronger one")
+	if more := i.Write != nil || i.Read != nil || i.Network || i.Loopback || i.Hosts != nil || i.Users; more && !b.Walled(o.Env) {
+		return Usagef("--isolation-write, --isolation-read, --isolation-network, --isolation-loopback, --isolation-host and --isolation-users say more about an isolation, and there is none; add --isolation landlock or a stronger one")
 	}
 	o.Isolation = i
 	return nil

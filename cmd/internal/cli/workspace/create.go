@@ -88,6 +88,8 @@ func (a *app) createCommand() *cobra.Command {
 	flags.StringArrayVar(&f.isolation.Write, "isolation-write", nil, "a folder that they may change besides that of the workspace; may be repeated")
 	flags.StringArrayVar(&f.isolation.Read, "isolation-read", nil, "a folder that they may read besides the system's; may be repeated")
 	flags.BoolVar(&f.isolation.Network, "isolation-network", false, "let them use the network")
+	flags.BoolVar(&f.isolation.Loopback, "isolation-loopback", false, "let them connect to ports of the server's machine")
+	flags.StringArrayVar(&f.isolation.Hosts, "isolation-host", nil, "a host that they may reach, through a proxy: pypi.org, *.pythonhosted.org, git.example.org:8443; may be repeated")
 	flags.BoolVar(&f.isolation.Private, "isolation-private", false, "close what all programs of the user share to them: /dev/shm")
 	f.life.add(cmd)
 	return cmd
@@ -125,7 +127,7 @@ func (f createFlags) workspace(name string) (n client.NewWorkspace, err error) {
 			}
 		}
 	}
-	if i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Private {
+	if i.Level != "" || i.Write != nil || i.Read != nil || i.Network || i.Loopback || i.Hosts != nil || i.Private {
 		n.Isolation = &i
 	}
 	if n.Env, err = pairs("env", f.env); err != nil {

@@ -108,6 +108,13 @@ func (a *app) showWorkspace(w client.Workspace) {
 	}
 	say("isolation", w.Isolation)
 	say("", w.IsolationText)
+	for i, r := range w.Refused {
+		name := ""
+		if i == 0 {
+			name = "refused"
+		}
+		say(name, fmt.Sprintf("%s, %d times, at last %s: it is not among the hosts that may be reached", r.Host, r.Times, r.Last.Local().Format(time.DateTime)))
+	}
 	if w.Pinned {
 		say("pinned", "it is spared when another one needs a place")
 	}

@@ -1,0 +1,95 @@
+package fleetapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"net/http"
+	"slices"
+
+	"github.com/coppice-run/coppice/fleet"
+)
+
+// labelFront is the label of a node that has no sessions, which only sends on.
+const labelFront = "coppice/front"
+
+// labels are those of this node.
+func (n *Node) labels() map[string]string {
+	if !n.o.Front {
+		return nil
+	}
+	return map[string]string{labelFront: "true"}
+}
+
+// candidate is a node that a key may go to.
+type candidate struct {
+	id       string
+	weight   uint64
+	sessions int
+}
+
+// choose says at which node a key is to begin that nobody has: the less loaded of the two that
+// a rendezvous hash puts first among those that are up, so that all nodes choose alike, and one
+// that comes or goes moves few keys. avoid are nodes that did not answer. "" when there is none.
+func (n *Node) choose(key string, avoid []string) string {
+	var all []candidate
+	for _, p := range n.others() {
+		if p.State == fleet.Up && p.Labels[labelFront] == "" && !slices.Contains(avoid, p.ID) {
+			all = append(all, candidate{id: p.ID, weight: weight(p.ID, key), sessions: p.Load.Sessions})
+		}
+	}
+	if me := n.ID(); me != "" && !n.o.Front && !n.isDraining() {
+		all = append(all, candidate{id: me, weight: weight(me, key), sessions: n.owned()})
+	}
+	return pick(all)
+}
+
+// pick returns the less loaded of the two candidates of most weight, the heavier where they are alike.
+func pick(all []candidate) string {
+	slices.SortFunc(all, func(a, b candidate) int {
+		switch {
+		case a.weight > b.weight:
+			return -1
+		case a.weight < b.weight:
+			return 1
+		}
+		return 0
+	})
+	switch {
+	case len(all) == 0:
+		return ""
+	case len(all) > 1 && all[1].sessions < all[0].sessions:
+		return all[1].id
+	}
+	return all[0].id
+}
+
+// weight is that of a node for a key.
+func weight(node, key string) uint64 {
+	sum := sha256.Sum256([]byte(node + "\x00" + key))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// begins says at which node what nobody has begins, and whether that is to be known: named is
+// the node that the request asks for, which claims it itself.
+func (n *Node) begins(ctx context.Context, m *fleet.Member, t target, named bool, avoid []string) (node string, err error) {
+	if named || !n.o.Spread && !n.o.Front {
+		if n.o.Front {
+			return "", n.noSessions()
+		}
+		return m.ID(), nil
+	}
+	id, _, err := m.Owner(ctx, t.key.ID())
+	if err != nil || id != "" {
+		return id, err
+	}
+	if id = n.choose(t.key.ID(), avoid); id == "" {
+		return "", refusal(http.StatusServiceUnavailable, "no_node", "no node of the fleet takes sessions at the moment: nothing was begun", "start one, or send it again when one is up", n.o.TTL/4)
+	}
+	return id, nil
+}
+
+// noSessions is the answer of a front to who wants it to have a session.
+func (n *Node) noSessions() error {
+	return refusal(http.StatusServiceUnavailable, "no_sessions", "this node sends on what others have, and has no sessions: nothing was begun", "ask without the header "+HeaderNode, 0)
+}

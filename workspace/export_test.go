@@ -1,0 +1,7 @@
+package workspace
+
+// ByLooks has limits kept to without control groups.
+func (o SetOptions) ByLooks() SetOptions {
+	o.looks = true
+	return o
+}
