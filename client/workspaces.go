@@ -103,8 +103,8 @@ type Isolation struct {
 	Write []string `json:"write,omitempty"`
 	Read  []string `json:"read,omitempty"`
 	// Network allows network connections. Without it, Loopback allows those within the
-	// machine, and Hosts those to hosts that it names, through a proxy: pypi.org,
-	// *.pythonhosted.org, git.example.org:8443.
+	// machine, and Hosts those to hosts that it names, through a proxy: api.example.com,
+	// *.example.org, git.example.net:8443.
 	Network  bool     `json:"network,omitempty"`
 	Loopback bool     `json:"loopback,omitempty"`
 	Hosts    []string `json:"hosts,omitempty"`

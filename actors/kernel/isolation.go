@@ -53,8 +53,8 @@ type Isolation struct {
 	// interpreter's; the user's home is not among them.
 	Read []string
 	// Network allows network connections. Without it, Loopback allows TCP connections within this
-	// machine, and Hosts those to hosts that it names: "pypi.org", "*.pythonhosted.org",
-	// "git.example.org:8443", an address; to ports 80 and 443 where none is named. They are made by a
+	// machine, and Hosts those to hosts that it names: "api.example.com", "*.example.org",
+	// "git.example.net:8443", an address; to ports 80 and 443 where none is named. They are made by a
 	// proxy of the host's, which programs find by HTTP_PROXY and HTTPS_PROXY, and
 	// which says what it refuses. Both take the rung IsolationSeccomp or IsolationUser; with
 	// IsolationBubblewrap Loopback is a network of the sessions' own.

@@ -29,15 +29,15 @@ const (
 	mostPort  = 1<<16 - 1
 )
 
-// Parse reads hosts: a name ("pypi.org"), all names below one ("*.pythonhosted.org") or an address,
-// each with a port where it is not 80 and 443 ("git.example.org:8443", "[::1]:80"). The error names
+// Parse reads hosts: a name ("api.example.com"), all names below one ("*.example.org") or an address,
+// each with a port where it is not 80 and 443 ("git.example.net:8443", "[::1]:80"). The error names
 // the one that cannot be read, and what can.
 func Parse(list []string) (Hosts, error) {
 	all := make(Hosts, 0, len(list))
 	for _, text := range list {
 		h, err := parse(text)
 		if err != nil {
-			return nil, fmt.Errorf("the host %.100q: %w; write a name like pypi.org, *.pythonhosted.org or git.example.org:8443, or an address", text, err)
+			return nil, fmt.Errorf("the host %.100q: %w; write a name like api.example.com, *.example.org or git.example.net:8443, or an address", text, err)
 		}
 		all = append(all, h)
 	}

@@ -91,13 +91,13 @@ func TestListedHostsAreReached(t *testing.T) {
 func TestOthersAreRefusedAndTold(t *testing.T) {
 	t.Parallel()
 	plain, secure := hello(t, false), hello(t, true)
-	p, client := start(t, "pypi.org", "localhost:1")
+	p, client := start(t, "api.example.com", "localhost:1")
 	code, body := get(t, client, plain.URL)
 	require.Equal(t, 403, code)
-	require.Equal(t, at(t, plain)+" may not be reached from here, but pypi.org, localhost:1\n", body)
+	require.Equal(t, at(t, plain)+" may not be reached from here, but api.example.com, localhost:1\n", body)
 	for range 2 {
 		_, body = get(t, client, secure.URL)
-		require.Contains(t, body, at(t, secure)+" may not be reached from here, but pypi.org, localhost:1")
+		require.Contains(t, body, at(t, secure)+" may not be reached from here, but api.example.com, localhost:1")
 	}
 	// A name for an address of this machine.
 	code, body = get(t, client, "http://localhost:1/")

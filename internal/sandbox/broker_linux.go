@@ -114,7 +114,7 @@ func (b *broker) answer(n notice) {
 	case watching:
 		number, err = b.watch(n)
 	case making:
-		number, err = b.makeSocket(n)
+		number, err = makeSocket(b.listener.Fd(), n.id, int(uint32(n.args[1]))) //nolint:gosec // as the kernel reads it
 	default:
 		err = b.do(n)
 	}

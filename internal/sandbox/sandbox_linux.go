@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -117,7 +116,7 @@ const others = 1<<unix.CAP_SETUID | 1<<unix.CAP_SETGID | 1<<unix.CAP_KILL | 1<<u
 // Confine confines the calling thread. It cannot be undone: the thread serves to
 // start one process and is thrown away.
 func (r Rules) Confine() error {
-	if err := errors.Join(r.check(), r.CheckNetwork()); err != nil {
+	if err := r.check(); err != nil {
 		return err
 	}
 	if r.Level == Off {
@@ -214,7 +213,7 @@ func (r Rules) landlock(abi int) error {
 	if r.Level < Bubblewrap {
 		attr.accessFS = files(abi)
 	}
-	if abi >= netPorts && !r.Network && (!r.Loopback || r.Port != 0) {
+	if abi >= 4 && !r.Network && (!r.Loopback || r.Port != 0) {
 		attr.accessNet = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
 	}
 	attr.scoped = r.scopes()

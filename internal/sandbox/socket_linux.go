@@ -22,11 +22,10 @@ type addFD struct {
 	descriptor uint32 // flags of the new one
 }
 
-// makeSocket makes one for TCP over IPv4, as the filter has seen to, and gives it to who asks. It
-// returns its number there.
-func (b *broker) makeSocket(n notice) (int, error) {
+// makeSocket makes one of a kind for TCP over IPv4, as the filter has seen to, and gives it to who
+// has asked a listener by a question of this number. It returns the descriptor's number there.
+func makeSocket(listener uintptr, question uint64, kind int) (int, error) {
 	const loopback = "lo"
-	kind := int(uint32(n.args[1])) //nolint:gosec // as the kernel reads it
 	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC, unix.IPPROTO_TCP)
 	if err != nil {
 		return 0, err
@@ -35,11 +34,11 @@ func (b *broker) makeSocket(n notice) (int, error) {
 	if err := unix.BindToDevice(fd, loopback); err != nil {
 		return 0, err
 	}
-	add := addFD{id: n.id, from: uint32(fd)} //nolint:gosec // a descriptor
+	add := addFD{id: question, from: uint32(fd)} //nolint:gosec // a descriptor
 	if kind&unix.SOCK_CLOEXEC != 0 {
 		add.descriptor = unix.O_CLOEXEC
 	}
-	number, _, errno := unix.Syscall(unix.SYS_IOCTL, b.listener.Fd(), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&add)))
+	number, _, errno := unix.Syscall(unix.SYS_IOCTL, listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&add)))
 	if errno != 0 {
 		return 0, errno
 	}

@@ -2,6 +2,7 @@ package escape_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -48,25 +49,39 @@ func kernelsOn(t testing.TB, rung string) (path string, packages []string) {
 	return testpython.Path(t), nil
 }
 
+// lacks says why kernels cannot be on a rung here: where they have a user of their own, an
+// interpreter that all users can reach has to be of the version of the tests'.
+func lacks(t testing.TB, rung string) error {
+	t.Helper()
+	if err := environment.LacksRung(rung); err != nil || rung != kernel.IsolationUser {
+		return err
+	}
+	version, _ := about(t, testpython.Path(t))
+	if has, _ := about(t, python(t)); has != version {
+		return fmt.Errorf("the interpreter that all users can reach is %s, and that of the tests %s", has, version)
+	}
+	return nil
+}
+
+// about asks an interpreter for its version, and where its packages are.
+func about(t testing.TB, python string) (version, packages string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), python, "-c", "import sys, sysconfig; print(*sys.version_info[:2]); print(sysconfig.get_path('purelib'))").Output() //nolint:gosec // an interpreter
+	require.NoError(t, err)
+	version, packages, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return version, packages
+}
+
 // forAll makes an interpreter that all users can reach, with the packages of that of the
 // tests, which they may read.
 func forAll(t testing.TB) (path string, packages []string) {
 	t.Helper()
-	about := func(python string) (version, packages string) {
-		out, err := exec.CommandContext(t.Context(), python, "-c", "import sys, sysconfig; print(*sys.version_info[:2]); print(sysconfig.get_path('purelib'))").Output() //nolint:gosec // an interpreter
-		require.NoError(t, err)
-		version, packages, _ = strings.Cut(strings.TrimSpace(string(out)), "\n")
-		return version, packages
-	}
 	all := python(t)
-	version, from := about(testpython.Path(t))
-	if has, _ := about(all); has != version {
-		t.Skipf("no interpreter that all users can reach is of the version of the tests' (%s, %s)", has, version)
-	}
+	_, from := about(t, testpython.Path(t))
 	env := filepath.Join(shared(t), "env")
 	require.NoError(t, exec.CommandContext(t.Context(), all, "-m", "venv", "--without-pip", env).Run()) //nolint:gosec // an interpreter
 	path = filepath.Join(env, "bin", "python")
-	_, own := about(path)
+	_, own := about(t, path)
 	require.NoError(t, os.WriteFile(filepath.Join(own, "tests.pth"), []byte(from+"\n"), 0o644)) //nolint:gosec // all read it
 	return path, []string{from}
 }
@@ -78,7 +93,7 @@ func TestEscapesOfKernels(t *testing.T) {
 	for _, rung := range ofGateways {
 		for _, noFork := range []bool{false, true} {
 			name := fmt.Sprintf("%s/fork=%v", rung, !noFork)
-			if why := environment.LacksRung(rung); why != nil {
+			if why := lacks(t, rung); why != nil {
 				t.Logf("RUNG gateway %-20s as uid %d: not here: %v", name, os.Geteuid(), why)
 				continue
 			}
@@ -120,7 +135,7 @@ func TestEscapesOfKernels(t *testing.T) {
 // siblings and its gateway.
 func TestKernelsBehindWalls(t *testing.T) {
 	for _, rung := range []string{kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap} {
-		if why := environment.LacksRung(rung); why != nil {
+		if why := lacks(t, rung); why != nil {
 			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
 			continue
 		}
@@ -186,7 +201,7 @@ print(refused(lambda: os.kill(`+sibling+`, 0)), refused(lambda: os.kill(os.getpp
 // gateway is another.
 func TestNeighboursOfGateways(t *testing.T) {
 	for _, rung := range []string{kernel.IsolationUser, kernel.IsolationBubblewrap} {
-		if why := environment.LacksRung(rung); why != nil {
+		if why := errors.Join(lacks(t, kernel.IsolationUser), lacks(t, rung)); why != nil {
 			t.Logf("RUNG gateway %s as uid %d: not here: %v", rung, os.Geteuid(), why)
 			continue
 		}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/workspace"
 )
@@ -66,7 +65,7 @@ func TestPartsOfTheNetwork(t *testing.T) {
 	byProxy := fmt.Sprintf("hello\n403 %s may not be reached from here, but %s\nrefused\nrefused\nrefused\nlo\nrefused\nrefused\nrefused\nrefused", other, one)
 	within := "hello\nhello\nconnected\nlistened\nrefused\nlo\nrefused\nrefused\nrefused\nrefused"
 	for _, rung := range []string{kernel.IsolationSeccomp, kernel.IsolationUser} {
-		if why := environment.LacksRung(rung); why != nil {
+		if why := lacks(t, rung); why != nil {
 			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
 			continue
 		}

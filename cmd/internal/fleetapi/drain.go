@@ -182,7 +182,7 @@ func (n *Node) ending() *httpserver.Refusal {
 func (n *Node) another() *peer {
 	var best *peer
 	for _, p := range n.others() {
-		if p.State == fleet.Up && p.Labels[labelFront] == "" && (best == nil || p.Load.Sessions < best.Load.Sessions) {
+		if p.State == fleet.Up && p.takes() && (best == nil || p.Load.Sessions < best.Load.Sessions) {
 			best = p
 		}
 	}

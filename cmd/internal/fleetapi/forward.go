@@ -24,6 +24,13 @@ const (
 	unknown
 )
 
+// headerMoved says, in an answer, that the session of a request is at the node that it names:
+// nothing was done.
+const headerMoved = "Coppice-Moved"
+
+// errMoved is why what was sent to a node was not done there: another has the session by now.
+var errMoved = errors.New("another node has the session")
+
 // keys are the headers by which net/http takes a request for one that may be sent again.
 var keys = []string{"Idempotency-Key", "X-Idempotency-Key"}
 

@@ -16,9 +16,6 @@ var errGone = errors.New("the node is dead, or has left the fleet")
 // has said so.
 var errOther = errors.New("another life of the node answers at its address")
 
-// errMoved is why what was sent to a node was not done there: another has the session by now.
-var errMoved = errors.New("another node has the session")
-
 // peer is another node that is up or draining. gone ends, with errGone, when it is no more.
 type peer struct {
 	fleet.Node

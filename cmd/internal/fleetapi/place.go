@@ -21,6 +21,9 @@ func (n *Node) labels() map[string]string {
 	return map[string]string{labelFront: "true"}
 }
 
+// takes reports whether a node has sessions at all.
+func (p *peer) takes() bool { return p.Labels[labelFront] == "" }
+
 // candidate is a node that a key may go to.
 type candidate struct {
 	id       string
@@ -34,7 +37,7 @@ type candidate struct {
 func (n *Node) choose(key string, avoid []string) string {
 	var all []candidate
 	for _, p := range n.others() {
-		if p.State == fleet.Up && p.Labels[labelFront] == "" && !slices.Contains(avoid, p.ID) {
+		if p.State == fleet.Up && p.takes() && !slices.Contains(avoid, p.ID) {
 			all = append(all, candidate{id: p.ID, weight: weight(p.ID, key), sessions: p.Load.Sessions})
 		}
 	}

@@ -20,10 +20,6 @@ const (
 	HeaderEpoch = httpserver.HeaderEpoch
 )
 
-// headerMoved says, in an answer, that the session of a request is at the node that it names:
-// nothing was done.
-const headerMoved = "Coppice-Moved"
-
 func refusal(status int, code, message, hint string, retry time.Duration) *httpserver.Refusal {
 	return &httpserver.Refusal{Status: status, Problem: httpserver.Problem{Code: code, Message: message, Hint: hint}, Retry: retry}
 }

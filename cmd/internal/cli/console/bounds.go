@@ -45,7 +45,7 @@ func (b *Bounds) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&i.Read, "isolation-read", nil, "a folder that isolated sessions may read besides the system's; may be repeated")
 	flags.BoolVar(&i.Network, "isolation-network", false, "let isolated sessions use the network")
 	flags.BoolVar(&i.Loopback, "isolation-loopback", false, "let isolated sessions connect to ports of this machine")
-	flags.StringArrayVar(&i.Hosts, "isolation-host", nil, "a host that isolated sessions may reach, through a proxy: pypi.org, *.pythonhosted.org, git.example.org:8443; may be repeated")
+	flags.StringArrayVar(&i.Hosts, "isolation-host", nil, "a host that isolated sessions may reach, through a proxy: api.example.com, *.example.org, git.example.net:8443; may be repeated")
 	flags.BoolVar(&i.Users, "isolation-users", false, "give each session a user of its own, with --isolation bubblewrap; it takes root")
 	flags.StringVar(&b.memory, "max-memory", "", "how much memory the code of a session may take, with the runner backend: 512M, 2G or bytes (default: COPPICE_MAX_MEMORY, else no limit)")
 	flags.StringVar(&b.cpu, "max-cpu", "", "how much processor time a cell may use, with the runner backend: 90s, 2m or seconds (default: COPPICE_MAX_CPU, else no limit)")

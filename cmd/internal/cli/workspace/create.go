@@ -89,7 +89,7 @@ func (a *app) createCommand() *cobra.Command {
 	flags.StringArrayVar(&f.isolation.Read, "isolation-read", nil, "a folder that they may read besides the system's; may be repeated")
 	flags.BoolVar(&f.isolation.Network, "isolation-network", false, "let them use the network")
 	flags.BoolVar(&f.isolation.Loopback, "isolation-loopback", false, "let them connect to ports of the server's machine")
-	flags.StringArrayVar(&f.isolation.Hosts, "isolation-host", nil, "a host that they may reach, through a proxy: pypi.org, *.pythonhosted.org, git.example.org:8443; may be repeated")
+	flags.StringArrayVar(&f.isolation.Hosts, "isolation-host", nil, "a host that they may reach, through a proxy: api.example.com, *.example.org, git.example.net:8443; may be repeated")
 	flags.BoolVar(&f.isolation.Private, "isolation-private", false, "close what all programs of the user share to them: /dev/shm")
 	f.life.add(cmd)
 	return cmd

@@ -110,7 +110,7 @@ func TestWhatACommandAsks(t *testing.T) {
 	home, asked := serve(t, map[string]string{"POST /api/workspaces": `{"name":"w"}`, "PATCH /api/workspaces/w": `{"name":"w"}`})
 	for _, line := range []string{
 		"create w --folder /srv --keep-folder --env A=b=c --pass-none --label t=d --owner me --quota 1K --max-memory 1M --max-cpu 90s --max-runtime 2m --max-files 3 --max-processes 4 --max-processors 0.5 --isolation landlock --isolation-network --end-in 8h --idle-end 60 --json",
-		"create w --total-memory 2G --total-processes 60 --total-processors 1.5 --total-output 10M --isolation-private --isolation-loopback --isolation-host pypi.org --isolation-host *.example.org:8443",
+		"create w --total-memory 2G --total-processes 60 --total-processors 1.5 --total-output 10M --isolation-private --isolation-loopback --isolation-host api.example.com --isolation-host *.example.org:8443",
 		"change w --no-labels --idle-end 1h --unpin",
 		"change w --label a=b",
 	} {
@@ -119,7 +119,7 @@ func TestWhatACommandAsks(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		`POST /api/workspaces {"name":"w","folder":"/srv","keep_folder":true,"env":{"A":"b=c"},"pass":[],"labels":{"t":"d"},"limits":{"memory_bytes":1048576,"cpu_seconds":90,"runtime_seconds":120,"files":3,"processes":4,"processors":0.5},"isolation":{"level":"landlock","network":true},"quota_bytes":1024,"lifetime":{"end_in_seconds":28800,"idle_end_seconds":60},"owner":"me"}`,
-		`POST /api/workspaces {"name":"w","total":{"memory_bytes":2147483648,"processes":60,"processors":1.5,"output_bytes":10485760},"isolation":{"loopback":true,"hosts":["pypi.org","*.example.org:8443"],"private":true}}`,
+		`POST /api/workspaces {"name":"w","total":{"memory_bytes":2147483648,"processes":60,"processors":1.5,"output_bytes":10485760},"isolation":{"loopback":true,"hosts":["api.example.com","*.example.org:8443"],"private":true}}`,
 		`PATCH /api/workspaces/w {"labels":{},"lifetime":{"idle_end_seconds":3600},"pinned":false}`,
 		`PATCH /api/workspaces/w {"labels":{"a":"b"}}`,
 	}, asked())
