@@ -149,21 +149,20 @@ func (s Summary) render() string {
 	return b.String()
 }
 
+// Lines that look like the head of a section, and such that guard has made of one: also of one
+// that was that before.
+var (
+	heads   = regexp.MustCompile(`(?m)^\\*## `)
+	guarded = regexp.MustCompile(`(?m)^\\(\\*## )`)
+)
+
 // guard keeps a text from looking like a section, or the end, of a summary.
 func guard(text string) string {
-	text = html.EscapeString(text)
-	if strings.HasPrefix(text, "## ") {
-		text = `\` + text
-	}
-	return strings.ReplaceAll(text, "\n## ", "\n\\## ")
+	return heads.ReplaceAllStringFunc(html.EscapeString(text), func(head string) string { return `\` + head })
 }
 
 func unguard(text string) string {
-	text = strings.ReplaceAll(text, "\n\\## ", "\n## ")
-	if strings.HasPrefix(text, `\## `) {
-		text = text[1:]
-	}
-	return html.UnescapeString(text)
+	return html.UnescapeString(guarded.ReplaceAllString(text, "$1"))
 }
 
 func bullets(list []string) string {

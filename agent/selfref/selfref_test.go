@@ -163,14 +163,9 @@ func TestSummariesComeBack(t *testing.T) {
 		return strings.TrimSpace(rapid.StringOfN(rapid.SampledFrom([]rune("a \n#<>&/\\-_s")), 1, 40, -1).Draw(t, "text") + "x")
 	})
 	line := rapid.Map(text, func(s string) string { return strings.Join(strings.Fields(s), " ") })
-	rapid.Check(t, func(rt *rapid.T) {
+	comesBack := func(in selfref.Summary) {
 		w := newWorld(t, selfref.Options{})
 		w.put("k", said("system", "s"), said("user", "u"))
-		in := selfref.Summary{
-			Goal: text.Draw(rt, "goal"), Instruction: text.Draw(rt, "instruction"), CurrentStatus: text.Draw(rt, "status"),
-			Discoveries: rapid.SliceOfN(line, 0, 3).Draw(rt, "d"), Completed: rapid.SliceOfN(line, 0, 3).Draw(rt, "c"),
-			LikelyNext: rapid.SliceOfN(line, 0, 3).Draw(rt, "n"), Relevant: rapid.SliceOfN(line, 0, 3).Draw(rt, "r"),
-		}
 		raw, err := json.Marshal(map[string]any{"kwargs": in})
 		require.NoError(t, err)
 		w.ok("context.compact", string(raw))
@@ -178,6 +173,16 @@ func TestSummariesComeBack(t *testing.T) {
 		var got struct{ Summary selfref.Summary }
 		require.NoError(t, json.Unmarshal([]byte(w.ok("context.inspect", `{}`)), &got))
 		require.Equal(t, in, got.Summary)
+	}
+	for _, text := range []string{"## x", `\## x`, `\\## x`, "x\n## x", "x\n\\## x", "x\n\\\\## x", `\##x`} {
+		comesBack(selfref.Summary{Goal: text, Instruction: text, CurrentStatus: text, Discoveries: []string{}, Completed: []string{}, LikelyNext: []string{}, Relevant: []string{}})
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		comesBack(selfref.Summary{
+			Goal: text.Draw(rt, "goal"), Instruction: text.Draw(rt, "instruction"), CurrentStatus: text.Draw(rt, "status"),
+			Discoveries: rapid.SliceOfN(line, 0, 3).Draw(rt, "d"), Completed: rapid.SliceOfN(line, 0, 3).Draw(rt, "c"),
+			LikelyNext: rapid.SliceOfN(line, 0, 3).Draw(rt, "n"), Relevant: rapid.SliceOfN(line, 0, 3).Draw(rt, "r"),
+		})
 	})
 }
 

@@ -22,7 +22,7 @@ func TestWhatOneBackendRefuses(t *testing.T) {
 	for name, o := range map[string]coppice.Options{
 		"memory":    {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Memory: 1 << 30}},
 		"processes": {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Processes: 1}},
-		"isolation": {Backend: backends.Named(backends.Gateway), Isolation: coppice.Isolation{Level: kernel.IsolationUser}},
+		"isolation": {Backend: backends.Named(backends.Gateway), Isolation: coppice.Isolation{Level: kernel.IsolationGVisor}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
