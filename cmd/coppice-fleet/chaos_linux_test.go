@@ -192,6 +192,7 @@ func (n *node) once(method, path, body string, epoch int) answer {
 		return answer{err: err}
 	}
 	req.Header.Set("Authorization", "Bearer "+token)
+	req.Header.Set("Content-Type", "application/json")
 	if epoch > 0 {
 		req.Header.Set("Coppice-Epoch", strconv.Itoa(epoch))
 	}
