@@ -306,6 +306,8 @@ func (w *Workspace) inGroup() []int {
 
 // lookAtGroup notes what the control group of the workspace has ended and refused.
 func (w *Workspace) lookAtGroup() {
+	w.grouping.Lock()
+	defer w.grouping.Unlock()
 	u := w.group.Usage()
 	w.mu.Lock()
 	killed, refused := u.Killed > w.groupSaw.Killed, u.Refused > w.groupSaw.Refused
@@ -315,11 +317,15 @@ func (w *Workspace) lookAtGroup() {
 	}
 	w.mu.Unlock()
 	if killed {
-		w.met(&ending{met: w.over(messages.LimitMemory, "more than "+memory(w.o.Total.Memory), "no more", "the system has ended what was in it"), all: true})
+		e := &ending{met: w.over(messages.LimitMemory, "more than "+memory(w.o.Total.Memory), "no more", "the system has ended what was in it"), all: true}
+		w.met(e)
 		if w.group.Legacy() { // it has ended the biggest alone
 			ctx, cancel := context.WithTimeout(context.Background(), killTime)
 			defer cancel()
 			w.group.End(ctx)
+			w.mu.Lock()
+			e.until = time.Now()
+			w.mu.Unlock()
 		}
 	}
 	// Where there are more processes than there may be, the next look finds who has started them.

@@ -38,6 +38,9 @@ type Workspace struct {
 	// gate is held for reading while something is begun in the workspace, and for
 	// writing when it ends, so that what was begun is begun before the end.
 	gate sync.RWMutex
+	// grouping is held while what its group has met is looked at, until all of it is ended that
+	// ends for it: what begins after that does not.
+	grouping sync.Mutex
 	// parting is held while what a kernel or a process has started is ended for a limit.
 	parting sync.Mutex
 
