@@ -22,7 +22,8 @@ type Guard interface {
 	Met(pid int, since time.Time, raised *messages.ErrorDetails) *messages.ResourceLimitExceeded
 	// Ended returns the limit for which the interpreter with this process id was itself ended
 	// since a moment, that of its start; nil: it was not, or for another reason. It may not
-	// have begun yet. Any goroutine may call it, and it must not block.
+	// have begun yet. Any goroutine may call it. It waits for nothing but the end of what
+	// ends with it for that limit, a second at most.
 	Ended(pid int, since time.Time) *messages.ResourceLimitExceeded
 	// Stopped hears that a cell has ended which stop has interrupted for a limit, before its
 	// result is given, from the goroutine that runs it; lost says that the interpreter did

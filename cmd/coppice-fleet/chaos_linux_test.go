@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/rand/v2"
 	"net/http"
@@ -142,7 +141,7 @@ func (s *storm) call(front *node, who int, session string, epoch int) int {
 		}
 		s.history = append(s.history, o)
 	}
-	a := front.once(http.MethodPost, "/api/executions", string(body), epoch)
+	a := front.once(http.MethodPost, "/api/executions", string(body), epoch, time.Minute)
 	now, _ := strconv.Atoi(a.header.Get("Coppice-Epoch"))
 	switch {
 	case a.err != nil || a.code() == "lost" || a.code() == "unanswered" || a.status == http.StatusBadGateway:
@@ -161,7 +160,7 @@ func (s *storm) call(front *node, who int, session string, epoch int) int {
 		o.Input = step{session, epoch}
 	}
 	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) { //nolint:forbidigo // between two questions to other processes
-		a := front.once(http.MethodGet, "/api/executions/"+id+"?wait=10", "", 0)
+		a := front.once(http.MethodGet, "/api/executions/"+id+"?wait=10", "", 0, time.Minute)
 		var x client.Execution
 		switch {
 		case a.status == http.StatusOK && json.Unmarshal([]byte(a.body), &x) == nil && x.Result != nil && x.Result.Outcome == "ok":
@@ -181,28 +180,6 @@ func (s *storm) call(front *node, who int, session string, epoch int) int {
 	}
 	note("never told", &came{unknown: true})
 	return epoch
-}
-
-// once asks a node, once.
-func (n *node) once(method, path, body string, epoch int) answer {
-	ctx, cancel := context.WithTimeout(n.t.Context(), time.Minute)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, method, n.url+path, strings.NewReader(body))
-	if err != nil {
-		return answer{err: err}
-	}
-	req.Header.Set("Authorization", "Bearer "+token)
-	req.Header.Set("Content-Type", "application/json")
-	if epoch > 0 {
-		req.Header.Set("Coppice-Epoch", strconv.Itoa(epoch))
-	}
-	resp, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return answer{err: err, header: http.Header{}}
-	}
-	defer resp.Body.Close()
-	data, err := io.ReadAll(resp.Body)
-	return answer{resp.StatusCode, resp.Header, string(data), err}
 }
 
 // fault does something to the fleet, and takes it back.

@@ -71,7 +71,7 @@ func Start(ctx context.Context, hosts Hosts) (*Proxy, error) {
 	quiet := log.New(io.Discard, "", 0) // who asked is told, and the host by Refused
 	p.forward = &httputil.ReverseProxy{
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host },
-		Transport: &http.Transport{DialContext: p.dialNamed, DisableKeepAlives: true, ResponseHeaderTimeout: 0},
+		Transport: &http.Transport{DialContext: p.dialNamed, DisableKeepAlives: true},
 		ErrorLog:  quiet,
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
 			http.Error(w, err.Error(), http.StatusBadGateway)
@@ -94,9 +94,8 @@ func (p *Proxy) Env() []string {
 	at := (&url.URL{Scheme: "http", User: url.UserPassword(user, p.token), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(p.port))}).String()
 	env := make([]string, 0, len(Names))
 	for _, name := range Names {
-		if strings.EqualFold(name, "NO_PROXY") {
-			at := "" // there is no other way
-			env = append(env, name+"="+at)
+		if strings.EqualFold(name, "NO_PROXY") { // there is no other way
+			env = append(env, name+"=")
 			continue
 		}
 		env = append(env, name+"="+at)

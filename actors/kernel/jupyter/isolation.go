@@ -60,21 +60,16 @@ func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, fold
 	if err != nil {
 		return c, fmt.Errorf("isolate the kernels: %w", err)
 	}
-	c.env = rt.Env
-	if level < sandbox.Landlock {
-		if c.rules, err = i.Rules(rt.Path, ""); err == nil {
-			c.env, err = out.Open(i, &c.rules, c.env)
+	temp := ""
+	if level >= sandbox.Landlock {
+		if temp, err = folders.Temporary(); err != nil {
+			return c, err
 		}
-		return c, err
-	}
-	temp, err := folders.Temporary()
-	if err != nil {
-		return c, err
 	}
 	if c.rules, err = i.Rules(rt.Path, temp); err == nil {
-		c.env, err = out.Open(i, &c.rules, c.env)
+		c.env, err = out.Open(i, &c.rules, rt.Env)
 	}
-	if err != nil {
+	if err != nil || level < sandbox.Landlock {
 		return c, err
 	}
 	if c.rules.Users {

@@ -57,6 +57,14 @@ func withoutGroups(t *testing.T) {
 	require.Positive(t, i.RSS())
 }
 
+// manyForks starts more than there may be, each in a session of its own.
+const manyForks = `
+import os
+for n in range(1000):
+    if os.fork() == 0:
+        os.setsid()
+        os.read(os.pipe()[0], 1)`
+
 // legacyGroups has control groups of version 1 keep to the limits that they can.
 func legacyGroups(t *testing.T) {
 	t.Helper()
@@ -86,12 +94,7 @@ func legacyGroups(t *testing.T) {
 			s := run(t, i, "x = bytearray(1 << 30)")
 			require.NoError(t, s.err)
 			require.Equal(t, messages.LimitMemory, s.Exceeded.Limit)
-			s = run(t, i, `
-import os
-for n in range(1000):
-    if os.fork() == 0:
-        os.setsid()
-        os.read(os.pipe()[0], 1)`)
+			s = run(t, i, manyForks)
 			require.NoError(t, s.err)
 			require.Equal(t, messages.LimitProcesses, s.Exceeded.Limit)
 			require.Equal(t, "=> 1", ok(t, i, "1").text())
@@ -210,12 +213,7 @@ ps = [subprocess.Popen([sys.executable, "-c", hog], stdin=subprocess.PIPE) for _
 		f := startServer(runner.ServerOptions{Limits: kernel.Limits{Processes: 3}}.InGroups(base))
 		t.Cleanup(func() { require.NoError(t, f.stop()); require.NoError(t, f.server.Close()) })
 		i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
-		s := run(t, i, `
-import os
-for n in range(1000):
-    if os.fork() == 0:
-        os.setsid()
-        os.read(os.pipe()[0], 1)`)
+		s := run(t, i, manyForks)
 		require.NoError(t, s.err)
 		require.Equal(t, messages.LimitProcesses, s.Exceeded.Limit)
 		require.Equal(t, "=> 1", ok(t, i, "1").text())
