@@ -143,6 +143,59 @@ const (
 	askAgain = 200 * time.Millisecond
 )
 
+// tooMany stops what has started most of the processes, where there are more than there may be;
+// false: there are not, any more. over is a kernel whose cell has ended, 0 for none: it has nothing
+// to stop. Whoever learns of the limit waits until it is over: what a later cell starts is not ended.
+func (w *Workspace) tooMany(ctx context.Context, over int) bool {
+	w.parting.Lock()
+	defer w.parting.Unlock()
+	var t those
+	t.kernels, t.running = w.roots()
+	members, err := process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup()))
+	if err != nil || len(members) <= w.o.Total.Processes { // somebody else has seen to it
+		return false
+	}
+	t = w.now()
+	var biggest *party
+	most := 0
+	for _, p := range parties(members, t) {
+		n := len(p.members)
+		if p.root <= 0 { // what is about to become a kernel is stopped by no one
+			n = len(p.prey(t))
+		}
+		if n > most || n == most && biggest != nil && biggest.root <= 0 {
+			biggest, most = p, n
+		}
+	}
+	if biggest == nil {
+		return false
+	}
+	e := &ending{root: biggest.root, met: w.over(messages.LimitProcesses, count(len(members)), count(w.o.Total.Processes), "what has started most of them was stopped")}
+	if e.root == 0 { // one of them may have become a kernel all the same
+		for _, id := range biggest.prey(t) {
+			e.pids = append(e.pids, id.PID)
+		}
+	}
+	w.met(e)
+	part, again := biggest.part, func() {}
+	if p := t.running[biggest.root]; p != nil {
+		part = p.part
+		_ = p.Stop(ctx, e.met.Error(), -1) // its own actor ends what this could not
+	} else if k := t.kernels[biggest.root]; k.stop != nil {
+		if part = k.part; biggest.root != over {
+			again = func() { k.stop(e.met) }
+		}
+		again()
+	}
+	ctx, cancel := context.WithTimeout(ctx, partyTime)
+	defer cancel()
+	w.endParty(ctx, biggest.root, part, again, 0)
+	w.mu.Lock()
+	e.until = time.Now()
+	w.mu.Unlock()
+	return true
+}
+
 // endParty ends what a kernel or a process has started, and a process itself, until nothing
 // is found of it any more; while something is, again is called now and then.
 // given is a kernel that ends with it, 0 for none. w.parting is held.

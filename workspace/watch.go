@@ -137,7 +137,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 		a.memory(ctx, members, t)
 	}
 	if most.Processes > 0 && len(members) > most.Processes {
-		a.processes(ctx, members, t)
+		w.tooMany(ctx, 0)
 	}
 	if l.busy {
 		a.quota(ctx, t.kernels, t.running)
@@ -210,51 +210,6 @@ func (a *watch) end(ctx context.Context, root int, m process.Member, running map
 	c, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	process.KillAll(c, []process.Identity{m.Identity}) // the next look finds what is left
-}
-
-// processes stops what has started most of them.
-func (a *watch) processes(ctx context.Context, members []process.Member, t those) {
-	w := a.w
-	fresh := w.now()
-	t.waits, t.forked = fresh.waits, fresh.forked
-	var biggest *party
-	most := 0
-	for _, p := range parties(members, t) {
-		n := len(p.members)
-		if p.root <= 0 { // what is about to become a kernel is stopped by no one
-			n = len(p.prey(t))
-		}
-		if n > most || n == most && biggest != nil && biggest.root <= 0 {
-			biggest, most = p, n
-		}
-	}
-	if biggest == nil {
-		return
-	}
-	// Whoever learns of the limit waits until it is over: what a later cell starts is not ended.
-	w.parting.Lock()
-	defer w.parting.Unlock()
-	e := &ending{root: biggest.root, met: w.over(messages.LimitProcesses, count(len(members)), count(w.o.Total.Processes), "what has started most of them was stopped")}
-	if e.root == 0 { // one of them may have become a kernel all the same
-		for _, id := range biggest.prey(t) {
-			e.pids = append(e.pids, id.PID)
-		}
-	}
-	w.met(e)
-	part, again := biggest.part, func() {}
-	if p := t.running[biggest.root]; p != nil {
-		part = p.part
-		_ = p.Stop(ctx, e.met.Error(), -1) // as in end
-	} else if k := t.kernels[biggest.root]; k.stop != nil {
-		part, again = k.part, func() { k.stop(e.met) }
-		again()
-	}
-	ctx, cancel := context.WithTimeout(ctx, partyTime)
-	defer cancel()
-	w.endParty(ctx, biggest.root, part, again, 0)
-	w.mu.Lock()
-	e.until = time.Now()
-	w.mu.Unlock()
 }
 
 // quota stops what goes on in a workspace whose folder holds more than it may, and more

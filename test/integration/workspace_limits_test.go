@@ -46,6 +46,12 @@ func TestTheLimitsOfAWorkspaceHoldForItsSessions(t *testing.T) {
 			messages.LimitProcesses,
 			[]messages.Outcome{messages.OutcomeError},
 		},
+		"refused": { // threads count for the system, which refuses a process before a look has found too many
+			workspace.Options{Total: workspace.Total{Processes: 100}},
+			"import subprocess, threading\ne = threading.Event()\nfor _ in range(250): threading.Thread(target=e.wait, daemon=True).start()\nall = [subprocess.Popen(['sleep', '600'], start_new_session=True) for _ in range(10_000)]\ntime.sleep(600)",
+			messages.LimitProcesses,
+			[]messages.Outcome{messages.OutcomeError},
+		},
 		"daemons": {
 			workspace.Options{Total: workspace.Total{Processes: 100}},
 			"import os, time\nfor _ in range(200):\n    if os.fork() == 0:\n        os.setsid()\n        if os.fork() == 0:\n            time.sleep(600)\n        os._exit(0)\n    os.wait()\ntime.sleep(1)",
