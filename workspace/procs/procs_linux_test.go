@@ -200,10 +200,9 @@ func TestATerminal(t *testing.T) {
 	require.Contains(t, out[procs.EventTerminal], "/dev/pts/")
 	require.NoError(t, p.Resize(procs.Size{Columns: 100, Rows: 30}))
 	_, at = follow(t, p, at, "30 100")
-	_, err := p.Write(t.Context(), []byte{3}) // Ctrl-C
+	_, err := p.Write(t.Context(), []byte{3}) // Ctrl-C, whose echo is lost where the end of the shell comes before it
 	require.NoError(t, err)
-	out, _ = follow(t, p, at, "")
-	require.Contains(t, out[procs.EventTerminal], "^C")
+	follow(t, p, at, "")
 	exit, err := p.Wait(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "interrupt", exit.Signal)
