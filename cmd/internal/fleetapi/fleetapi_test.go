@@ -3,6 +3,7 @@ package fleetapi
 import (
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -281,5 +282,26 @@ func TestForks(t *testing.T) {
 		require.Equal(t, "conflict", code(a.ask(http.MethodPost, "/api/sessions/l/fork", "", 0)))
 		keys, _ := a.Live(t.Context())
 		require.NotContains(t, keys, messages.SessionKey{Session: "l~1", Cwd: "/w"})
+	})
+}
+
+// TestALifeThatIsOverIsLeft: a node that is closed while it still ends the sessions of a life that
+// was declared over leaves nothing of that life behind, which synctest would find.
+func TestALifeThatIsOverIsLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b := join(t, m, w, "a"), join(t, m, w, "b")
+		require.Equal(t, "1", a.run("e1", "k", 0).Body.String())
+		a.mu.Lock()
+		a.stays = errors.New("its kernel stays")
+		a.mu.Unlock()
+		a.link.Cut()
+		time.Sleep(2 * ttl)
+		a.link.Mend()
+		time.Sleep(2 * ttl) // it has heard of its end by now, and ends its session again and again
+		now, _ := a.node.now()
+		require.Nil(t, now)
+		a.leave()
+		b.leave()
 	})
 }

@@ -74,6 +74,7 @@ type server struct {
 	ended    int                         // how many sessions were ended from outside; guarded by mu
 	news     []string                    // of the executions that had their place; guarded by mu
 	full     bool                        // no execution has one; guarded by mu
+	stays    error                       // why no session can be ended; nil: they can; guarded by mu
 	// between is called between the end of a cell and its answer; guarded by mu.
 	between func()
 	changed func(ended messages.SessionKey, why string)
@@ -159,6 +160,9 @@ func (s *server) Live(context.Context) ([]messages.SessionKey, error) {
 func (s *server) End(_ context.Context, key messages.SessionKey) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stays != nil {
+		return s.stays
+	}
 	delete(s.sessions, key)
 	s.ended++
 	return nil

@@ -165,11 +165,9 @@ func (n *Node) living(ctx context.Context) {
 		n.member = nil
 		n.over()
 		n.mu.Unlock()
-		if !n.clear(ctx) {
-			return
-		}
+		cleared := n.clear(ctx)
 		_ = m.Leave(ctx) // it was declared dead, and has nothing to say
-		if n.isDraining() {
+		if !cleared || n.isDraining() {
 			return // another life would begin nothing
 		}
 		for wait := firstPause; ; {
