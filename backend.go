@@ -17,6 +17,8 @@ type (
 	// is immutable, and several hosts may have the same one. [Gateway], [Runner] and
 	// [Auto] make one; a package with a [kernel.Provisioner] of its own adds another.
 	Backend = kernel.Provisioner
+	// Kernelspec is a kind of kernel that a session may have, see [Host.Kernelspecs].
+	Kernelspec = kernel.Kernelspec
 	// GatewayOptions are those of [Gateway]. The zero value of each field is its
 	// default.
 	GatewayOptions = jupyter.HostOptions
@@ -194,6 +196,17 @@ func can[T any](h *Host) (T, bool) {
 // Backend returns the name of the backend that the host's calls run on, and why it is
 // this one.
 func (h *Host) Backend() (name, why string) { return h.backend.Name(), h.why }
+
+// Kernelspecs returns the kinds of kernels that sessions may name by [OnKernel]; the first is
+// that of those that name none. With [Options.Beside] those of both backends are there. It waits
+// while the process starts that kernels come from; the error is why they are not known. Any
+// goroutine may call it.
+func (h *Host) Kernelspecs(ctx context.Context) ([]Kernelspec, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	return h.kernels.Kernelspecs(ctx)
+}
 
 // Spares returns how many sessions were made ahead and wait to be taken, 0 with a
 // backend that makes none.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/bash"
+	"github.com/coppice-run/coppice/actors/kernelspec"
 	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/agent/primitive"
 	"github.com/coppice-run/coppice/environment"
@@ -42,6 +43,8 @@ type Host struct {
 	// backend makes the kernels; its name is that of the gateway in the tree.
 	backend kernel.Backend
 	why     string // why it is this backend
+	// kernels has it, and the one beside it.
+	kernels kernelspec.Backends
 	// provisioner makes the backends of workspaces that have their own.
 	provisioner kernel.Provisioner
 	workspaces  *workspace.Set
@@ -256,10 +259,8 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		c, cancel := context.WithTimeout(ctx, functionsWait)
 		defer cancel()
 		h.report.Leftovers = append(h.report.Leftovers, h.calls.Wait(c)...)
-		if b, ok := can[kernel.Closer](h); ok {
-			if err := b.Close(); err != nil {
-				h.o.Logger.Warn("remove temporary files", "err", err)
-			}
+		if err := h.kernels.Close(); err != nil {
+			h.o.Logger.Warn("remove temporary files", "err", err)
 		}
 		if h.audit != nil {
 			if err := h.audit.Close(); err != nil {

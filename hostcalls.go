@@ -50,8 +50,8 @@ func (h *Host) selfref(o Selfref) *selfref.Backend {
 // runFork runs the agent of a fork with a session and backends of its own, which
 // end with it.
 func (h *Host) runFork(ctx context.Context, o Selfref, f selfref.Fork) (a selfref.Answer, err error) {
-	parent := h.Session(f.ParentSession.Session, In(f.ParentSession.Cwd), InWorkspace(f.ParentSession.Workspace))
-	s := h.Session(fmt.Sprintf("%s~%s", f.ParentSession.Session, messages.NewID()), In(f.ParentSession.Cwd), InWorkspace(f.ParentSession.Workspace))
+	parent := h.Session(f.ParentSession.Session, In(f.ParentSession.Cwd), InWorkspace(f.ParentSession.Workspace), OnKernel(f.ParentSession.Kernel))
+	s := h.Session(fmt.Sprintf("%s~%s", f.ParentSession.Session, messages.NewID()), In(f.ParentSession.Cwd), InWorkspace(f.ParentSession.Workspace), OnKernel(f.ParentSession.Kernel))
 	if f.Live {
 		fork := o.LiveFork
 		if fork == nil {

@@ -48,6 +48,10 @@ type Options struct {
 	// nil: Auto(), which takes the gateway when its packages are there, else the
 	// runner.
 	Backend Backend
+	// Beside is a second backend, for sessions that name one of its kernels by [OnKernel]: with
+	// [Runner] beside a [Gateway], those with the kernel coppice are sessions of the runner. It
+	// has the same limits and walls. One of the same kind as Backend is not made. nil: none.
+	Beside Backend
 	// Python is the interpreter to use. "": the first that works of VIRTUAL_ENV,
 	// an active conda environment that is not its base, .venv and venv in the working
 	// directory of this process, the managed environment, and PATH. All sessions have

@@ -66,9 +66,11 @@ func (o Options) Validate() error {
 }
 
 func (o Options) validate() error {
-	if v, ok := o.Backend.(kernel.Validator); ok {
-		if err := v.Validate(); err != nil {
-			return err
+	for _, b := range []Backend{o.Backend, o.Beside} {
+		if v, ok := b.(kernel.Validator); ok {
+			if err := v.Validate(); err != nil {
+				return err
+			}
 		}
 	}
 	if err := oneOf("kernel mode", o.KernelMode, "", messages.ModeSession, messages.ModePerCall); err != nil {

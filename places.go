@@ -73,6 +73,7 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 
 // kernelIn completes the options of a kernel with what its workspace has.
 func (h *Host) kernelIn(o kernel.Options) kernel.Options {
+	o.Backend = h.kernels.Maker(o.Key.Kernel)
 	if o.Key.Workspace == "" {
 		return o
 	}

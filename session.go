@@ -36,6 +36,14 @@ func InWorkspace(name string) SessionOption {
 	return func(key *messages.SessionKey) { key.Workspace = name }
 }
 
+// OnKernel has the session's kernels be of a kernelspec: of the gateway backend any that its
+// server has, of any language, and of the runner backend python3, which coppice is
+// another name for. The same name of a session with another kernelspec is another session.
+// One that cannot be had is reported by the first call. "": the one of the host's backend.
+func OnKernel(name string) SessionOption {
+	return func(key *messages.SessionKey) { key.Kernel = name }
+}
+
 // Session returns the session of this name. Nothing is started: its first call does
 // that. A working directory that is not there is reported by the first call. Any
 // goroutine may call it.
@@ -45,6 +53,9 @@ func (h *Host) Session(name string, options ...SessionOption) *Session {
 		o(&key)
 	}
 	ws, err := h.within(&key)
+	if err == nil {
+		err = h.named(&key, ws)
+	}
 	if err != nil {
 		return &Session{host: h, key: key, err: err}
 	}

@@ -113,7 +113,7 @@ func (s *Session) copies(o ForkOptions) ([]*Session, error) {
 			return nil, &RequestError{"names", fmt.Sprintf("the name %q is taken; give each copy one of its own", name)}
 		}
 		seen[name] = true
-		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd, Workspace: s.key.Workspace}, ws: s.ws}
+		made[i] = &Session{host: s.host, key: messages.SessionKey{Session: name, Cwd: s.key.Cwd, Workspace: s.key.Workspace, Kernel: s.key.Kernel}, ws: s.ws}
 	}
 	return made, nil
 }

@@ -106,10 +106,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 
 // discard closes and removes what a start has made that failed before the tree stood.
 func (h *Host) discard() error {
-	var closed error
-	if b, ok := can[kernel.Closer](h); ok {
-		closed = b.Close()
-	}
+	closed := h.kernels.Close()
 	if h.audit != nil {
 		closed = errors.Join(closed, h.audit.Close())
 	}
@@ -139,19 +136,23 @@ func (h *Host) provision(ctx context.Context) error {
 	if h.backend, err = chosen.Provision(site); err != nil {
 		return fmt.Errorf("%w: %w", ErrOptions, err)
 	}
+	h.kernels.First = h.backend
+	if h.o.Beside == nil || h.o.Beside.Name() == h.backend.Name() {
+		return nil
+	}
+	site.Keep = false // the next host takes over what the first one has
+	if h.kernels.Second, err = h.o.Beside.Provision(site); err != nil {
+		return fmt.Errorf("%w: Beside: %w", ErrOptions, err)
+	}
 	return nil
 }
 
 // gatewaySpec wires the gateway actor, its server and its kernels together.
 func (h *Host) gatewaySpec() supervisor.Spec {
 	ko := kernel.Options{StartTimeout: h.o.StartTimeout, StartCeiling: h.o.StartCeiling, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
-	ko.Backend, ko.Hibernation = h.backend, h.hibernation()
-	var server *supervisor.Spec
-	if b, ok := can[kernel.Served](h); ok {
-		server = kernel.ServerSpec(b.Process())
-	}
+	ko.Hibernation = h.hibernation()
 	actor := gateway.New(gateway.Options{
-		Name: h.backend.Name(), Server: server, StopTimeout: ko.StopTimeout(), Hibernation: h.hibernation(),
+		Name: h.backend.Name(), Servers: h.kernels.Servers(), StopTimeout: ko.StopTimeout(), Hibernation: h.hibernation(),
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, HeartbeatCeiling: h.o.HeartbeatCeiling, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS, Hibernate: h.asleep != nil,

@@ -41,8 +41,25 @@ func (h *Host) within(key *messages.SessionKey) (*workspace.Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	*key = messages.SessionKey{Session: key.Session, Cwd: w.Folder(), Workspace: key.Workspace}.In(key.Cwd)
+	*key = messages.SessionKey{Session: key.Session, Cwd: w.Folder(), Workspace: key.Workspace, Kernel: key.Kernel}.In(key.Cwd)
 	return w, nil
+}
+
+// named settles the kernelspec of a key: that of sessions that name none has no name. In a
+// workspace with a backend of its own, that one makes all kernels.
+func (h *Host) named(key *messages.SessionKey, ws *workspace.Workspace) error {
+	if h.kernels.Usual(key.Kernel) {
+		key.Kernel = ""
+		return nil
+	}
+	b, err := h.kernels.With(key.Kernel)
+	if err != nil {
+		return &RequestError{"kernel", err.Error()}
+	}
+	if ws != nil && ws.Backend() != nil && b != h.backend {
+		return &RequestError{"kernel", fmt.Sprintf("the workspace %s has limits, walls or an environment of its own, for kernels of the %s backend: %.80q is none of them; leave it out", key.Workspace, h.backend.Name(), key.Kernel)}
+	}
+	return nil
 }
 
 // backend is what makes the session's kernels.
@@ -50,7 +67,7 @@ func (s *Session) backend() kernel.Backend {
 	if s.ws != nil && s.ws.Backend() != nil {
 		return s.ws.Backend()
 	}
-	return s.host.backend
+	return s.host.kernels.Maker(s.key.Kernel)
 }
 
 // enter says that the session's workspace is in use until leave is called; begin is how

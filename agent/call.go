@@ -48,7 +48,7 @@ func (k kit) session(c Call, name, cwd string) (*coppice.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace)), nil
+	return k.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace), coppice.OnKernel(key.Kernel)), nil
 }
 
 // run makes a call of a session and reports its events.

@@ -138,6 +138,6 @@ func (c *Client) startOnce(ctx context.Context, route string, body []byte, epoch
 }
 
 // sessionOf names a session among those of a client.
-func sessionOf(session, cwd, workspace string) string {
-	return session + "\x00" + cwd + "\x00" + workspace
+func sessionOf(session, cwd, workspace, kernel string) string {
+	return session + "\x00" + cwd + "\x00" + workspace + "\x00" + kernel
 }

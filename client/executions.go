@@ -25,11 +25,11 @@ const leaving = 15 * time.Second
 // they were started. The server keeps those that have ended for a while.
 func (c *Client) Start(ctx context.Context, e Execute) (Execution, error) {
 	e.ID = cmp.Or(e.ID, messages.NewID())
-	return c.start(ctx, "api/executions", sessionOf(e.Session, e.Cwd, e.Workspace), e)
+	return c.start(ctx, "api/executions", sessionOf(e.Session, e.Cwd, e.Workspace, e.Kernel), e)
 }
 
 // Executions lists those that the server knows, the newest first: with a session,
-// a directory or a workspace in the key only its own.
+// a directory, a workspace or a kernelspec in the key only its own.
 func (c *Client) Executions(ctx context.Context, key messages.SessionKey) ([]Execution, error) {
 	query := url.Values{}
 	if key.Session != "" {
@@ -38,9 +38,7 @@ func (c *Client) Executions(ctx context.Context, key messages.SessionKey) ([]Exe
 	if key.Cwd != "" {
 		query.Set("cwd", key.Cwd)
 	}
-	if key.Workspace != "" {
-		query.Set("workspace", key.Workspace)
-	}
+	within(query, key)
 	var list struct {
 		Executions []Execution `json:"executions"`
 	}
@@ -287,7 +285,7 @@ func (c *Client) ApplyNotebook(ctx context.Context, a Apply) (Applied, error) {
 // an end like others. The cells of its events count from the first that is run.
 func (c *Client) RunNotebook(ctx context.Context, r RunNotebook) (Execution, error) {
 	r.ID = cmp.Or(r.ID, messages.NewID())
-	session := sessionOf(r.Session, cmp.Or(r.Cwd, filepath.Dir(r.Path)), r.Workspace)
+	session := sessionOf(r.Session, cmp.Or(r.Cwd, filepath.Dir(r.Path)), r.Workspace, "")
 	return c.start(ctx, "api/notebooks/run", session, r)
 }
 

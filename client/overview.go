@@ -160,9 +160,7 @@ func (c *Client) Story(ctx context.Context, key messages.SessionKey) (Story, err
 	if key.Cwd != "" {
 		query.Set("cwd", key.Cwd)
 	}
-	if key.Workspace != "" {
-		query.Set("workspace", key.Workspace)
-	}
+	within(query, key)
 	var s Story
 	err := c.ask(ctx, http.MethodGet, "api/story", query, nil, &s)
 	return s, err

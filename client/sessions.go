@@ -94,10 +94,18 @@ func session(key messages.SessionKey, action string) (path string, query url.Val
 	if key.Cwd != "" {
 		query.Set("cwd", key.Cwd)
 	}
+	within(query, key)
+	return "api/sessions/" + url.PathEscape(key.Session) + action, query, nil
+}
+
+// within adds to a query the workspace and the kernelspec of a session, where it has them.
+func within(query url.Values, key messages.SessionKey) {
 	if key.Workspace != "" {
 		query.Set("workspace", key.Workspace)
 	}
-	return "api/sessions/" + url.PathEscape(key.Session) + action, query, nil
+	if key.Kernel != "" {
+		query.Set("kernel", key.Kernel)
+	}
 }
 
 // Session describes one session. An error with code not_found says that it has no
@@ -121,7 +129,7 @@ func (c *Client) CloseSession(ctx context.Context, key messages.SessionKey) erro
 	}
 	err = c.once(ctx, http.MethodDelete, path, query, nil, nil)
 	if told, ok := errors.AsType[*Error](err); err == nil || ok && told.Status == http.StatusNotFound {
-		c.epochs.forget(sessionOf(key.Session, key.Cwd, key.Workspace))
+		c.epochs.forget(sessionOf(key.Session, key.Cwd, key.Workspace, key.Kernel))
 	}
 	return err
 }

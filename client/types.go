@@ -31,6 +31,8 @@ type Session struct {
 	Cwd     string `json:"cwd"`
 	// Workspace is the name of the one that it belongs to, "" for none.
 	Workspace string `json:"workspace,omitempty"`
+	// Kernel is the kernelspec of its kernels, "" for that of sessions that name none.
+	Kernel string `json:"kernel,omitempty"`
 	// State is as in [messages.Node]: idle, busy, starting, …; or [StateHibernated].
 	State messages.ChildState `json:"state"`
 	// Queue is how many calls wait, Done how many were answered.
@@ -81,6 +83,9 @@ type Open struct {
 	// Workspace is the name of the one that the session belongs to; Cwd is relative to its
 	// folder then. "": none.
 	Workspace string `json:"workspace,omitempty"`
+	// Kernel is the kernelspec of the session's kernels: sessions of two are different. "": that of
+	// sessions that name none.
+	Kernel string `json:"kernel,omitempty"`
 	// Pin exempts it from eviction.
 	Pin   bool   `json:"pin,omitempty"`
 	Owner string `json:"owner,omitempty"`
@@ -90,10 +95,11 @@ type Open struct {
 type Execute struct {
 	// ID names the execution; the server runs an id once. "": Start makes one.
 	ID string `json:"id,omitempty"`
-	// Session, Cwd and Workspace are as in Open.
+	// Session, Cwd, Workspace and Kernel are as in Open.
 	Session   string          `json:"session"`
 	Cwd       string          `json:"cwd,omitempty"`
 	Workspace string          `json:"workspace,omitempty"`
+	Kernel    string          `json:"kernel,omitempty"`
 	Cells     []messages.Cell `json:"cells"`
 	// Timeout is in seconds. 0: the server's default; negative: none.
 	Timeout    float64             `json:"timeout_seconds,omitempty"`
@@ -134,6 +140,7 @@ type Execution struct {
 	Session   string         `json:"session"`
 	Cwd       string         `json:"cwd"`
 	Workspace string         `json:"workspace,omitempty"`
+	Kernel    string         `json:"kernel,omitempty"`
 	Owner     string         `json:"owner,omitempty"`
 	State     ExecutionState `json:"state"`
 	// Title is the first cell's title, or the beginning of its code; of a

@@ -16,6 +16,9 @@ type SessionKey struct {
 	// Workspace is the name of the workspace that the session belongs to, "" for none.
 	// Sessions of two workspaces are different, whatever else they share.
 	Workspace string `json:"workspace,omitempty"`
+	// Kernel is the name of the kernelspec of its kernels, "" for the one that the host has
+	// for who names none. Sessions of two kernelspecs are different, whatever else they share.
+	Kernel string `json:"kernel,omitempty"`
 }
 
 var escapeSession = strings.NewReplacer("%", "%25", "@", "%40", "/", "%2F")
@@ -24,11 +27,18 @@ var escapeSession = strings.NewReplacer("%", "%25", "@", "%40", "/", "%2F")
 // since each % of one is escaped.
 const within = "%3A"
 
+// with stands between the name of a session and that of its kernelspec.
+const with = "%3B"
+
 // ID returns session@cwd, the name of the session's kernel in the tree, with the name of
-// its workspace and %3A before it, if it has one. It is different for different keys:
-// @, / and % in names are escaped as in URLs.
+// its workspace and %3A before it, if it has one, and %3B and that of its kernelspec after the
+// session's. It is different for different keys: @, / and % in names are escaped as in URLs.
 func (k SessionKey) ID() string {
-	id := escapeSession.Replace(k.Session) + "@" + k.Cwd
+	id := escapeSession.Replace(k.Session)
+	if k.Kernel != "" {
+		id += with + escapeSession.Replace(k.Kernel)
+	}
+	id += "@" + k.Cwd
 	if k.Workspace != "" {
 		id = escapeSession.Replace(k.Workspace) + within + id
 	}
@@ -47,6 +57,9 @@ func ParseSessionKey(id string) (SessionKey, bool) {
 	key := SessionKey{Cwd: cwd}
 	if workspace, session, of := strings.Cut(name, within); of {
 		key.Workspace, name = unescapeSession.Replace(workspace), session
+	}
+	if session, kernel, named := strings.Cut(name, with); named {
+		key.Kernel, name = unescapeSession.Replace(kernel), session
 	}
 	key.Session = unescapeSession.Replace(name)
 	return key, ok && key.ID() == id
@@ -77,12 +90,16 @@ func KeyOfCall(child string) (SessionKey, bool) {
 }
 
 // String returns the key for people: session@cwd, or the session alone when
-// there is no working directory, with its workspace and a colon before it, if it has one.
+// there is no working directory, with its workspace and a colon before it, if it has one, and
+// its kernelspec in brackets after the session's name.
 func (k SessionKey) String() string {
 	if k.Workspace != "" {
 		workspace := k.Workspace
 		k.Workspace = ""
 		return workspace + ":" + k.String()
+	}
+	if k.Kernel != "" {
+		k.Session += "[" + k.Kernel + "]"
 	}
 	if k.Cwd == "" {
 		return k.Session

@@ -11,7 +11,10 @@ import (
 )
 
 func TestKeysThatDifferHaveDifferentIDs(t *testing.T) {
-	keys := []messages.SessionKey{{}, {Session: "a"}, {Cwd: "a"}, {Session: "a@b"}, {Session: "a", Cwd: "b"}, {Session: "a@b", Cwd: "c"}, {Session: "a", Cwd: "b@c"}}
+	keys := []messages.SessionKey{
+		{}, {Session: "a"}, {Cwd: "a"}, {Session: "a@b"}, {Session: "a", Cwd: "b"}, {Session: "a@b", Cwd: "c"}, {Session: "a", Cwd: "b@c"},
+		{Kernel: "a"}, {Session: "a", Kernel: "b"}, {Session: "a%3Bb"}, {Session: "a", Kernel: "b@c"}, {Session: "a", Workspace: "b", Kernel: "c/d"}, {Session: "a", Workspace: "b%3Bc"},
+	}
 	seen := map[string]messages.SessionKey{}
 	for _, k := range keys {
 		other, dup := seen[k.ID()]
@@ -31,6 +34,7 @@ func TestKeysThatDifferHaveDifferentIDs(t *testing.T) {
 	require.Equal(t, "a%40b@/x", messages.SessionKey{Session: "a@b", Cwd: "/x"}.ID())
 	require.Equal(t, "a@/x", messages.SessionKey{Session: "a", Cwd: "/x"}.String())
 	require.Equal(t, "a", messages.SessionKey{Session: "a"}.String())
+	require.Equal(t, "w:a[ir]@/x", messages.SessionKey{Session: "a", Cwd: "/x", Workspace: "w", Kernel: "ir"}.String())
 }
 
 func TestIDsAreUUIDsAndSort(t *testing.T) {

@@ -35,12 +35,12 @@ type Options struct {
 	// Hibernation keeps sessions on disk while they have no kernel; NewKernel gives its
 	// kernels what they need of it. nil: nothing does.
 	Hibernation Forgetter
-	// Server is the child with the process that the kernels share; its kind is
-	// [KindServer]. nil: they share no process.
-	Server *supervisor.Spec
+	// Servers are the children with the processes that kernels share; their kind is
+	// [KindServer]. Empty: they share no process.
+	Servers []supervisor.Spec
 	// Strategy decides about kernels. nil: Policy{}.Strategy().
 	Strategy strategy.Strategy
-	// ServerStrategy decides about Server. nil: restart with backoff, from a tenth of
+	// ServerStrategy decides about each of Servers. nil: restart with backoff, from a tenth of
 	// a second to ten.
 	ServerStrategy strategy.Strategy
 	// Exhausted tells whether a failed start means that the machine has no
@@ -154,16 +154,17 @@ func New(o Options) *supervisor.Supervisor {
 	}
 	policy := strategy.For(KindKernel, o.Strategy)
 	var children []supervisor.Spec
-	if o.Server != nil {
+	if len(o.Servers) > 0 {
 		if o.ServerStrategy == nil {
 			// Calls wait for it: what was up for a while is started again at once, and
 			// what does not come up soon enough for whoever tries again.
 			o.ServerStrategy = strategy.Backoff(strategy.BackoffOptions{Initial: 100 * time.Millisecond, Max: 10 * time.Second})
 		}
 		policy = strategy.Chain(policy, strategy.For(KindServer, o.ServerStrategy))
-		server := *o.Server
-		server.Kind = KindServer
-		children = []supervisor.Spec{server}
+		for _, server := range o.Servers {
+			server.Kind = KindServer
+			children = append(children, server)
+		}
 	}
 	return supervisor.New(supervisor.Options{
 		Name: o.Name, Strategy: policy, Children: children, MaxQueue: o.MaxQueue, Tick: o.Tick,

@@ -55,7 +55,7 @@ func TestHowSoonTheSharedProcessIsStartedAgain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var begun []time.Time
 			server := supervisor.Spec{Key: "server", New: func() supervisor.Behaviour { return &mortal{lives: tc.lives, well: tc.well, begun: &begun} }}
-			inTree(t, gateway.Options{Server: &server}, func(t *testing.T, tr *tree) {
+			inTree(t, gateway.Options{Servers: []supervisor.Spec{server}}, func(t *testing.T, tr *tree) {
 				time.Sleep(30 * time.Minute)
 				require.Equal(t, "1", tr.run("a", "x").Text, "the gateway lives")
 			})

@@ -162,6 +162,31 @@ type Served interface {
 	Process() (name string, s Server)
 }
 
+// Polyglot is implemented by a backend that knows its kernels by the names of their
+// kernelspecs, of which a session may name one ([messages.SessionKey]).
+type Polyglot interface {
+	// Usual reports whether sessions that name no kernelspec have the one of this name. It
+	// returns at once.
+	Usual(name string) bool
+	// Has reports whether a session may name it. It returns at once, and is false only where
+	// there is none for certain: otherwise the start says it.
+	Has(name string) bool
+	// Kernelspecs returns them, the default first. It waits while the server starts; the error
+	// is why they are not known.
+	Kernelspecs(ctx context.Context) ([]Kernelspec, error)
+}
+
+// Kernelspec is a kind of kernel.
+type Kernelspec struct {
+	// Name is what it is asked for by.
+	Name string `json:"name"`
+	// DisplayName is for people, and Language the language of its code.
+	DisplayName string `json:"display_name"`
+	Language    string `json:"language"`
+	// Backend is the name of the backend that has it.
+	Backend string `json:"backend"`
+}
+
 // Forker is implemented by a backend that copies live interpreters. Copies wait
 // under a name until a start takes the one that has the session's id.
 type Forker interface {

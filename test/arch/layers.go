@@ -74,6 +74,7 @@ var layers = []layer{
 	{dir: "actors/kernel/walls", ours: []string{"actors/kernel", "internal/egress", "internal/process", "internal/sandbox", "internal/users", "internal/file/temp"}},
 	{dir: "actors/kernel/*", ours: []string{"messages", "supervisor", "actors/kernel", "actors/kernel/walls", "internal/..."}, theirs: []string{hollywood}},
 	{dir: "actors/kernel", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
+	{dir: "actors/kernelspec", ours: []string{"supervisor", "actors/kernel"}, not: mechanisms},
 	{dir: "actors/gateway", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 	{dir: "actors/launcher", ours: []string{"messages", "supervisor", "supervisor/strategy", "internal/..."}, theirs: []string{hollywood}, not: mechanisms},
 

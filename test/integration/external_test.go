@@ -4,11 +4,9 @@ package integration_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -130,57 +128,6 @@ func requireLines(t *testing.T, all []messages.Event, n int) (lines, missing, no
 	return lines, missing, notices
 }
 
-// A small language of its own: each line is printed, "boom" is an error, "wait"
-// waits for an interrupt, and "count" counts the cells of this kernel.
-const toyKernel = `
-import time
-from ipykernel.kernelapp import IPKernelApp
-from ipykernel.kernelbase import Kernel
-
-class Toy(Kernel):
-    implementation, implementation_version, banner = "toy", "1", "toy"
-    language_info = {"name": "toy", "mimetype": "text/plain", "file_extension": ".toy", "version": "1"}
-    cells = 0
-
-    def say(self, text, name="stdout"):
-        self.send_response(self.iopub_socket, "stream", {"name": name, "text": text + "\n"})
-
-    def fail(self, name, value):
-        content = {"ename": name, "evalue": value, "traceback": [name + ": " + value]}
-        self.send_response(self.iopub_socket, "error", content)
-        return {"status": "error", "execution_count": self.execution_count, **content}
-
-    def do_execute(self, code, silent, store_history=True, user_expressions=None, allow_stdin=False, **more):
-        self.cells += 1
-        try:
-            for line in code.splitlines():
-                if line == "boom":
-                    return self.fail("ToyError", "boom")
-                if line == "wait":
-                    time.sleep(100)
-                elif line.startswith("print "):
-                    for i in range(int(line[6:])):
-                        self.say(str(i))
-                        if i % 10 == 0:
-                            time.sleep(0.002)
-                else:
-                    self.say(str(self.cells) if line == "count" else line)
-        except KeyboardInterrupt:
-            return self.fail("ToyInterrupt", "")
-        return {"status": "ok", "execution_count": self.execution_count, "payload": [], "user_expressions": {}}
-
-IPKernelApp.launch_instance(kernel_class=Toy)
-`
-
-func toySpec(t *testing.T, python string) string {
-	t.Helper()
-	spec, err := json.Marshal(map[string]any{
-		"argv": []string{python, "-c", toyKernel, "-f", "{connection_file}"}, "display_name": "Toy", "language": "toy",
-	})
-	require.NoError(t, err)
-	return string(spec)
-}
-
 // requireToy is what holds for a kernel of any language.
 func requireToy(t *testing.T, host *coppice.Host) {
 	t.Helper()
@@ -222,7 +169,7 @@ func TestAKernelOfAnotherLanguage(t *testing.T) {
 		return
 	}
 	server := external.Start(t, external.KernelGateway, external.Options{
-		Kernelspecs: map[string]string{"toy/kernel.json": toySpec(t, testpython.Path(t))},
+		Kernelspecs: map[string]string{"toy/kernel.json": external.ToySpec(t)},
 	})
 	proxy := external.NewProxy(t, server.URL)
 	host := startExternal(t, server, proxy.URL, "toy", coppice.Options{})
@@ -243,13 +190,9 @@ func TestAKernelOfAnotherLanguage(t *testing.T) {
 // The same on a gateway of ours, where the user's own kernels can be chosen.
 func TestAKernelOfAnotherLanguageHere(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
-	spec := filepath.Join(dir, "jupyter", "kernels", "toy")
-	require.NoError(t, os.MkdirAll(spec, 0o700))
-	require.NoError(t, os.WriteFile(filepath.Join(spec, "kernel.json"), []byte(toySpec(t, testpython.Path(t))), 0o600))
 	host, err := coppice.Start(t.Context(), coppice.Options{
 		Python: testpython.Path(t), Home: t.TempDir(), Backend: coppice.Auto(coppice.Gateway(coppice.GatewayOptions{KernelName: "toy"}), coppice.Runner(coppice.RunnerOptions{})),
-		Env: append(os.Environ(), "XDG_DATA_HOME="+dir), StartTimeout: 2 * time.Minute,
+		Env: external.WithToy(t), StartTimeout: 2 * time.Minute,
 	})
 	require.NoError(t, err)
 	t.Cleanup(func() {

@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -171,7 +172,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 	}
 	if i.kernel == nil {
 		i.release()
-		return nil, fmt.Errorf("start a kernel: %w", b.explain(ctx, server, err))
+		return nil, fmt.Errorf("start a kernel: %w", b.explain(ctx, server, cmp.Or(o.Key.Kernel, b.o.KernelName), err))
 	}
 	if err == nil {
 		err = i.journal()
@@ -189,7 +190,7 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 
 // fill makes a kernel for i and prepares it. i.kernel is nil when that failed.
 func (b *Backend) fill(ctx context.Context, i *Interpreter, o kernel.StartOptions, modules string, progress func(string)) (err error) {
-	k, on, err := i.server.start(ctx, b.o.KernelName, &b.turns, o)
+	k, on, err := i.server.start(ctx, b.o.KernelName, cmp.Or(o.Key.Kernel, b.o.KernelName), &b.turns, o)
 	if i.kernel = k; on != nil {
 		i.server = on
 	}
@@ -203,17 +204,17 @@ func (b *Backend) fill(ctx context.Context, i *Interpreter, o kernel.StartOption
 
 // explain says why a kernel could not be created when the reason is its name:
 // servers answer that with status 500, as they do with every failure.
-func (b *Backend) explain(ctx context.Context, server *Endpoint, err error) error {
+func (b *Backend) explain(ctx context.Context, server *Endpoint, name string, err error) error {
 	var status *jupyter.StatusError
 	if !errors.As(err, &status) || status.Method != "POST" || status.Code < 500 {
 		return err
 	}
 	specs, serr := server.Client.Kernelspecs(ctx)
-	if _, known := specs.Specs[b.o.KernelName]; serr != nil || known {
+	if _, known := specs.Specs[name]; serr != nil || known {
 		return err
 	}
 	names := slices.Sorted(maps.Keys(specs.Specs))
-	return fmt.Errorf("the server has no kernel called %q; it has %s (--kernel, Options.KernelName): %w", b.o.KernelName, strings.Join(names, ", "), err)
+	return fmt.Errorf("the server has no kernel called %q; it has %s (--kernel, Options.KernelName): %w", name, strings.Join(names, ", "), err)
 }
 
 // prepare sets up the interpreter's process and learns who it is. Only Python

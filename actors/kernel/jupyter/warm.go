@@ -102,10 +102,12 @@ func newPool(size, limit int, idle time.Duration, lazy bool, start func(context.
 // start returns a kernel that waits, or a new one, and where it is: here or, for a
 // shared gateway, on another shard; nil, with an error, when that is not known.
 // Each must be given back with pool.gone when it is, and so must the call that
-// failed. A new one of this machine waits for its turn.
-func (e *Endpoint) start(ctx context.Context, name string, turns *kernel.Turns, o kernel.StartOptions) (*jupyter.Kernel, *Endpoint, error) {
-	k, err := e.warm.take(ctx)
-	if k.Kernel != nil || err != nil {
+// failed. A new one of this machine waits for its turn. Those that wait are of the kernelspec
+// usual; of another one, a new one is started.
+func (e *Endpoint) start(ctx context.Context, usual, name string, turns *kernel.Turns, o kernel.StartOptions) (*jupyter.Kernel, *Endpoint, error) {
+	if name != usual {
+		e.warm.begins()
+	} else if k, err := e.warm.take(ctx); k.Kernel != nil || err != nil {
 		return k.Kernel, k.on, err
 	}
 	progress := o.Progress

@@ -152,8 +152,12 @@ func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 	if f.idle == 0 {
 		f.idle = time.Hour
 	}
+	var beside coppice.Backend
+	if f.jupyter { // its clients choose among the kernels of both
+		beside = coppice.Runner(coppice.RunnerOptions{})
+	}
 	return coppice.Options{
-		MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age,
+		Beside: beside, MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age,
 		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Workspaces: f.places,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
 		Sinks:    []sinks.Attachment{m.calls.Attachment(), v.Attachment()}, Metrics: m.calls.Hub(),

@@ -22,6 +22,7 @@ import (
 type sessionsFlags struct {
 	cwd       string
 	workspace string
+	kernel    string
 	json      bool
 }
 
@@ -36,6 +37,7 @@ when that is another than the server's, and --workspace which workspace it belon
 	}.Make()
 	cmd.PersistentFlags().StringVar(&f.cwd, "cwd", "", "the working directory of the session (default: that of the server)")
 	cmd.PersistentFlags().StringVar(&f.workspace, "workspace", "", "the workspace of the session (default: none)")
+	cmd.PersistentFlags().StringVar(&f.kernel, "kernel", "", "the kernelspec of the session's kernel, where it named one (default: the only session of this name)")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
 	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsHibernateCommand(&f), a.sessionsLogsCommand(&f),
 		a.sessionsCheckpointCommand(&f), a.sessionsRewindCommand(&f), a.sessionsRestoreCommand(&f), a.sessionsCheckpointsCommand(&f))
@@ -87,7 +89,7 @@ func (a *app) sessionCommand(f *sessionsFlags, name, short string, do func(conte
 // sessionKey is the session of a name. Without a directory it is the one of that
 // name that has a kernel or is kept on disk, or else has had an execution.
 func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsFlags) (messages.SessionKey, error) {
-	key := messages.SessionKey{Session: name, Workspace: f.workspace}
+	key := messages.SessionKey{Session: name, Workspace: f.workspace, Kernel: f.kernel}
 	switch {
 	case f.cwd != "" && f.workspace != "": // it is relative to the folder of the workspace
 		key.Cwd = f.cwd
@@ -103,15 +105,21 @@ func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsF
 	if err != nil {
 		return key, err
 	}
-	var found []string
+	var found []messages.SessionKey
+	var each []string
 	for _, s := range list {
-		if s.Session == name && s.Workspace == f.workspace {
-			found = append(found, s.Cwd)
+		if s.Session == name && s.Workspace == f.workspace && (f.kernel == "" || s.Kernel == f.kernel) {
+			found = append(found, messages.SessionKey{Session: name, Cwd: s.Cwd, Workspace: f.workspace, Kernel: s.Kernel})
+			said := "--cwd " + s.Cwd
+			if s.Kernel != "" {
+				said += " --kernel " + s.Kernel
+			}
+			each = append(each, said)
 		}
 	}
 	switch len(found) {
 	case 1:
-		key.Cwd = found[0]
+		return found[0], nil
 	case 0:
 		runs, err := c.Executions(ctx, key)
 		if err != nil {
@@ -121,7 +129,7 @@ func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsF
 			key.Cwd = runs[0].Cwd
 		}
 	default:
-		return key, console.Usagef("there are %d sessions %s: say which with --cwd %s", len(found), name, strings.Join(found, ", or "))
+		return key, console.Usagef("there are %d sessions %s: say which with %s", len(found), name, strings.Join(each, ", or "))
 	}
 	return key, nil
 }
@@ -206,7 +214,7 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		runs, err := c.Executions(ctx, messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace})
+		runs, err := c.Executions(ctx, messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace, Kernel: s.Kernel})
 		if err != nil {
 			return err
 		}

@@ -9,6 +9,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/test/external"
 )
 
 func TestCode(t *testing.T) {
@@ -134,4 +137,29 @@ func TestTheEndOfASandboxWhileItRuns(t *testing.T) {
 	}
 	require.ErrorContains(t, err, "unexpected EOF")
 	require.Equal(t, http.StatusBadGateway, b.inside("POST", "/execute", `{"code":"1"}`).status)
+}
+
+// TestLanguages are those of the kernelspecs that the gateway has.
+func TestLanguages(t *testing.T) {
+	t.Parallel()
+	s := serveOn(t, coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{}), Env: external.WithToy(t)})
+	b := s.make(`{}`)
+	require.Equal(t, "hello\n", of(b.run(`{"code":"hello","language":"toy"}`), "stdout")[0]["text"])
+	require.Equal(t, "2\n", of(b.run(`{"code":"count","language":"Toy"}`), "stdout")[0]["text"], "code of one language has one context")
+	made := b.inside("POST", "/contexts", `{"language":"toy"}`).json(t)
+	require.Equal(t, "toy", made["language"])
+	id := made["id"].(string)
+	require.Equal(t, "1\n", of(b.run(`{"code":"count","context_id":"`+id+`"}`), "stdout")[0]["text"])
+	require.Equal(t, "ToyError", of(b.run(`{"code":"boom","context_id":"`+id+`"}`), "error")[0]["name"])
+	require.Equal(t, http.StatusOK, b.inside("POST", "/contexts/"+id+"/restart", "").status)
+	require.Equal(t, "1\n", of(b.run(`{"code":"count","context_id":"`+id+`"}`), "stdout")[0]["text"])
+	var list []map[string]any
+	require.NoError(t, json.Unmarshal([]byte(b.inside("GET", "/contexts", "").text), &list))
+	require.Len(t, list, 3)
+	require.Equal(t, "42", of(b.run(`{"code":"41 + 1"}`), "result")[0]["text"])
+	refused := b.inside("POST", "/contexts", `{"language":"r"}`)
+	require.Equal(t, http.StatusNotFound, refused.status)
+	require.Contains(t, refused.text, "the languages are python, toy")
+	require.Equal(t, http.StatusNotFound, b.inside("POST", "/execute", `{"code":"1","language":"r"}`).status)
+	require.Equal(t, http.StatusNoContent, b.inside("DELETE", "/contexts/"+id, "").status)
 }

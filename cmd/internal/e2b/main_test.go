@@ -42,14 +42,20 @@ func serve(t *testing.T) *server {
 	return serveKeeping(t, hibernate.Never)
 }
 
-// serveKeeping starts one.
+// serveKeeping starts one that keeps sessions on disk.
 func serveKeeping(t *testing.T, keep hibernate.Policy) *server {
 	t.Helper()
-	host, err := coppice.Start(t.Context(), coppice.Options{
-		Home: t.TempDir(), Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ(), Hibernate: keep,
-	})
+	return serveOn(t, coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Env: os.Environ(), Hibernate: keep})
+}
+
+// serveOn starts one for a host with these options.
+func serveOn(t *testing.T, o coppice.Options) *server {
+	t.Helper()
+	o.Home, o.Python = t.TempDir(), testpython.Path(t)
+	keep := o.Hibernate
+	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
-	api := e2b.New(e2b.Options{Host: host, Keeps: keep != hibernate.Never, Logger: slog.New(slog.DiscardHandler)})
+	api := e2b.New(e2b.Options{Host: host, Keeps: keep != "" && keep != hibernate.Never, Logger: slog.New(slog.DiscardHandler)})
 	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: key}, api.Mounts()...)
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(context.Background())

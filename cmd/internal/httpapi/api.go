@@ -275,6 +275,6 @@ func (a *API) anyOf(r *http.Request) (*coppice.Session, error) {
 	if err := checkName(name); err != nil {
 		return nil, unfit{err.Error(), ""}
 	}
-	session, _, err := a.at(name, query.Get("cwd"), query.Get("workspace"))
+	session, _, err := a.at(name, query.Get("cwd"), query.Get("workspace"), query.Get("kernel"))
 	return session, err
 }

@@ -53,7 +53,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	_, key, err := a.at(e.Session, e.Cwd, e.Workspace)
+	_, key, err := a.at(e.Session, e.Cwd, e.Workspace, e.Kernel)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -63,7 +63,7 @@ func (a *API) start(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
+	info := client.Execution{ID: e.ID, Kind: client.KindCall, Session: key.Session, Cwd: key.Cwd, Workspace: key.Workspace, Kernel: key.Kernel, Owner: e.Owner, Title: titleOf(e.Cells), Cells: len(e.Cells)}
 	x, mine, err := a.begin(r.Context(), info, e, run)
 	a.begun(w, x, mine, err)
 }
@@ -74,7 +74,7 @@ func (a *API) task(e client.Execute) (task, error) {
 	if err != nil {
 		return nil, err
 	}
-	session, _, err := a.at(e.Session, e.Cwd, e.Workspace)
+	session, _, err := a.at(e.Session, e.Cwd, e.Workspace, e.Kernel)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (a *API) input(w http.ResponseWriter, r *http.Request) {
 	if !a.body(w, r, &in) {
 		return
 	}
-	session := a.o.Host.Session(x.info.Session, coppice.In(x.info.Cwd), coppice.InWorkspace(x.info.Workspace))
+	session := a.o.Host.Session(x.info.Session, coppice.In(x.info.Cwd), coppice.InWorkspace(x.info.Workspace), coppice.OnKernel(x.info.Kernel))
 	status, err := session.SubmitInput(in.ID, in.Value)
 	if err != nil {
 		a.problem(w, err)

@@ -171,7 +171,7 @@ func (a *API) notebook(ctx context.Context, in client.RunNotebook) (*execution, 
 	if in.Workspace == "" {
 		cwd = a.key(in.Session, filepath.Dir(path)).In(in.Cwd).Cwd
 	}
-	session, key, err := a.at(in.Session, cwd, in.Workspace)
+	session, key, err := a.at(in.Session, cwd, in.Workspace, "")
 	if err != nil {
 		return nil, false, err
 	}

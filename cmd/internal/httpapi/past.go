@@ -213,7 +213,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	list, more := []client.Execution{}, false
 	for _, x := range slices.Backward(order) {
 		info := x.describe(false)
-		if query.Has("session") && info.Session != query.Get("session") || query.Has("cwd") && info.Cwd != query.Get("cwd") || query.Has("workspace") && info.Workspace != query.Get("workspace") {
+		if query.Has("session") && info.Session != query.Get("session") || query.Has("cwd") && info.Cwd != query.Get("cwd") || query.Has("workspace") && info.Workspace != query.Get("workspace") || query.Has("kernel") && info.Kernel != query.Get("kernel") {
 			continue
 		}
 		if query.Has("outcome") && string(info.Outcome) != query.Get("outcome") || !within.holds(info.Started) {

@@ -29,7 +29,7 @@ func (a *API) kernels(ctx context.Context) ([]client.Session, error) {
 // live is a session that has a kernel, as clients see it.
 func (a *API) live(s coppice.SessionInfo) client.Session {
 	return client.Session{
-		Session: s.Key.Session, Cwd: s.Key.Cwd, Workspace: s.Key.Workspace, State: s.State, Queue: s.Queue, Done: s.Done, Pinned: s.Pinned,
+		Session: s.Key.Session, Cwd: s.Key.Cwd, Workspace: s.Key.Workspace, Kernel: s.Key.Kernel, State: s.State, Queue: s.Queue, Done: s.Done, Pinned: s.Pinned,
 		Restarts: s.Restarts, LastExit: s.LastExit, Owner: s.Owner, PID: s.PID, RSS: s.RSS, CPU: a.cpu(s.PID),
 		Since: s.Since, Expires: s.TTL, Detail: s.Detail,
 	}
@@ -63,15 +63,17 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
 	httpserver.Answer(w, r, http.StatusOK, map[string]any{"sessions": list})
 }
 
-// at is the session of a name, in a directory and a workspace. The error is for the
-// client.
-func (a *API) at(name, cwd, within string) (*coppice.Session, messages.SessionKey, error) {
+// at is the session of a name, in a directory and a workspace, of a kernelspec. The error is
+// for the client.
+func (a *API) at(name, cwd, within, kernel string) (*coppice.Session, messages.SessionKey, error) {
 	if within == "" {
 		key := a.key(name, cwd)
 		if a.o.Root != "" && !file.Below(a.o.Root, key.Cwd) {
 			return nil, messages.SessionKey{}, unfit{fmt.Sprintf("the working directory %.200q is no folder below %s", cwd, a.o.Root), "name one there, relative to it, or leave it out"}
 		}
-		return a.o.Host.Session(key.Session, coppice.In(key.Cwd)), key, nil
+		s := a.o.Host.Session(key.Session, coppice.In(key.Cwd), coppice.OnKernel(kernel))
+		key.Kernel = s.Key().Kernel // the one that sessions have without a name has none
+		return s, key, nil
 	}
 	ws, err := a.o.Host.Workspaces().Get(within)
 	if errors.Is(err, workspace.ErrUnknown) {
@@ -79,7 +81,7 @@ func (a *API) at(name, cwd, within string) (*coppice.Session, messages.SessionKe
 	} else if err != nil {
 		return nil, messages.SessionKey{}, err
 	}
-	s := a.o.Host.Session(name, coppice.In(cwd), coppice.InWorkspace(within))
+	s := a.o.Host.Session(name, coppice.In(cwd), coppice.InWorkspace(within), coppice.OnKernel(kernel))
 	if a.o.Root != "" && !file.Below(ws.Folder(), s.Key().Cwd) {
 		return nil, messages.SessionKey{}, unfit{fmt.Sprintf("the working directory %.200q is no folder of the workspace %s", cwd, within), "name one there, relative to it, or leave it out"}
 	}
@@ -89,7 +91,7 @@ func (a *API) at(name, cwd, within string) (*coppice.Session, messages.SessionKe
 // named is the session in the path of a request, as find or known returns it.
 func (a *API) named(r *http.Request, one look) (*coppice.Session, client.Session, error) {
 	query := r.URL.Query()
-	session, key, err := a.at(r.PathValue("session"), query.Get("cwd"), query.Get("workspace"))
+	session, key, err := a.at(r.PathValue("session"), query.Get("cwd"), query.Get("workspace"), query.Get("kernel"))
 	if err != nil { // of a workspace that is not there, no session has a kernel
 		return nil, client.Session{}, fmt.Errorf("%w: %w", errNotFound, err)
 	}
@@ -115,7 +117,7 @@ func (a *API) open(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	session, key, err := a.at(o.Session, o.Cwd, o.Workspace)
+	session, key, err := a.at(o.Session, o.Cwd, o.Workspace, o.Kernel)
 	if err != nil {
 		a.problem(w, err)
 		return
@@ -378,7 +380,7 @@ func (a *API) withAsleep(ctx context.Context, live []client.Session) ([]client.S
 
 // keyOf is the key of a session.
 func keyOf(s client.Session) messages.SessionKey {
-	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}
+	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace, Kernel: s.Kernel}
 }
 
 // sleeping is a session that is kept on disk, as clients see it.
@@ -388,7 +390,7 @@ func sleeping(one hibernate.Asleep) client.Session {
 		owner = one.Owners[0]
 	}
 	return client.Session{
-		Session: one.Key.Session, Cwd: one.Key.Cwd, Workspace: one.Key.Workspace, State: client.StateHibernated, Owner: owner,
+		Session: one.Key.Session, Cwd: one.Key.Cwd, Workspace: one.Key.Workspace, Kernel: one.Key.Kernel, State: client.StateHibernated, Owner: owner,
 		Since: one.Made, Expires: one.Expires, Kept: &client.Hibernated{Memory: listed(one.Memory), Bytes: one.Bytes},
 	}
 }

@@ -49,8 +49,8 @@ func codeOf(cells []messages.Cell) string {
 func (a *API) transcript(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	key := a.key(r.PathValue("session"), query.Get("cwd"))
-	if within := query.Get("workspace"); within != "" {
-		_, of, err := a.at(r.PathValue("session"), query.Get("cwd"), within)
+	if within, kernel := query.Get("workspace"), query.Get("kernel"); within != "" || kernel != "" {
+		_, of, err := a.at(r.PathValue("session"), query.Get("cwd"), within, kernel)
 		if err != nil {
 			a.problem(w, fmt.Errorf("%w: %w", errNotFound, err))
 			return
@@ -62,7 +62,7 @@ func (a *API) transcript(w http.ResponseWriter, r *http.Request) {
 	order := slices.Clone(a.order)
 	a.mu.Unlock()
 	order = slices.DeleteFunc(order, func(x *execution) bool {
-		return x.info.Session != key.Session || x.info.Cwd != key.Cwd || x.info.Workspace != key.Workspace
+		return x.info.Session != key.Session || x.info.Cwd != key.Cwd || x.info.Workspace != key.Workspace || x.info.Kernel != key.Kernel
 	})
 	if len(order) == 0 {
 		a.problem(w, fmt.Errorf("the server has nothing that the session %s executed: %w; the last %d executions that ended are kept, for %v at most", key, errNotFound, a.o.Keep, a.o.KeepFor))

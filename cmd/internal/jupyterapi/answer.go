@@ -109,25 +109,32 @@ func (a *API) me(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// pythonSpec is the kernelspec. Clients want an argv, and none of them runs it.
-func pythonSpec() map[string]any {
-	return map[string]any{
-		"name": pythonName, "resources": map[string]any{},
-		"spec": map[string]any{
-			"argv": []string{}, "env": map[string]any{}, "display_name": "Python 3 (Coppice)", "language": "python",
-			"interrupt_mode": "message", "metadata": map[string]any{"debugger": false},
-		},
-	}
-}
-
-func (a *API) specs(w http.ResponseWriter, _ *http.Request) {
-	httpserver.JSON(w, http.StatusOK, map[string]any{"default": pythonName, "kernelspecs": map[string]any{pythonName: pythonSpec()}})
-}
-
-func (a *API) spec(w http.ResponseWriter, r *http.Request) {
-	if name := r.PathValue("name"); name != pythonName {
-		refuse(w, http.StatusNotFound, fmt.Sprintf("Kernel spec %.80s not found", name), "")
+// specs lists those there are.
+func (a *API) specs(w http.ResponseWriter, r *http.Request) {
+	list, err := a.o.Host.Kernelspecs(r.Context())
+	if err != nil {
+		failed(w, err)
 		return
 	}
-	httpserver.JSON(w, http.StatusOK, pythonSpec())
+	all, usual := make(map[string]any, len(list)), ""
+	for i, s := range list {
+		if i == 0 {
+			usual = s.Name
+		}
+		all[s.Name] = specModel(s)
+	}
+	httpserver.JSON(w, http.StatusOK, map[string]any{"default": usual, "kernelspecs": all})
+}
+
+// spec answers with one.
+func (a *API) spec(w http.ResponseWriter, r *http.Request) {
+	s, err := a.meant(r.Context(), r.PathValue("name"))
+	if missing, ok := errors.AsType[*specError](err); ok {
+		refuse(w, http.StatusNotFound, fmt.Sprintf("Kernel spec %.80s not found", missing.name), "")
+		return
+	} else if err != nil {
+		failed(w, err)
+		return
+	}
+	httpserver.JSON(w, http.StatusOK, specModel(s))
 }

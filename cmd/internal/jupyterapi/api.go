@@ -20,8 +20,6 @@ const (
 	Base = "/jupyter"
 	// spoken is the version of Jupyter Server whose API this is, as far as it goes.
 	spoken = "2.20.0"
-	// pythonName is the name of the one kernelspec that there is.
-	pythonName = "python3"
 	// maxKernels is how many kernels there may be, whether they live or not.
 	maxKernels = 512
 	// maxSessions is about how many documents may have a kernel.
@@ -33,6 +31,7 @@ type Host interface {
 	Session(name string, options ...coppice.SessionOption) *coppice.Session
 	Sessions(ctx context.Context) ([]coppice.SessionInfo, error)
 	Hibernated(ctx context.Context) ([]hibernate.Asleep, error)
+	Kernelspecs(ctx context.Context) ([]coppice.Kernelspec, error)
 	Watch(fn func(messages.Lifecycle)) (stop func())
 }
 

@@ -48,7 +48,7 @@ func (k *kernel) execute(j job) {
 	k.mu.Lock()
 	process := k.past.before + 1
 	k.mu.Unlock()
-	if name := asksFor(o.Code); name != "" {
+	if name := asksFor(o.Code); name != "" && speaksPython(k.spec) {
 		payload, problem = k.page(j, name)
 	} else {
 		output, problem = k.run(j, o, n)
@@ -299,6 +299,9 @@ func unadorned(data messages.Bundle) messages.Bundle {
 // evaluate returns the value of an expression, as execute_reply has it. It is not counted,
 // and what it prints is not shown.
 func (k *kernel) evaluate(ctx context.Context, expression string) any {
+	if !speaksPython(k.spec) {
+		return failure("NotImplementedError", "expressions are evaluated by kernels of Python alone", nil)
+	}
 	data := map[string]any{messages.MIMEPlain: "None"} // which shows nothing
 	value := map[string]any{"status": "ok", "data": data, "metadata": none}
 	for e, err := range k.s.Stream(ctx, coppice.Request{Cells: []messages.Cell{{Code: "(" + expression + "\n)"}}}) {
@@ -350,7 +353,7 @@ const versionTime = time.Minute
 
 // learn asks a kernel for the version of its language, unless it is known.
 func (a *API) learn(k *kernel) {
-	if a.python() != unknown {
+	if a.version3() != unknown || !speaksPython(k.spec) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(k.life, versionTime)
@@ -369,8 +372,8 @@ func (a *API) learn(k *kernel) {
 // unknown stands for a version that no kernel has said yet.
 const unknown = "3"
 
-// python is the version of the language.
-func (a *API) python() string {
+// version3 is the version of Python.
+func (a *API) version3() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.language == "" {

@@ -32,6 +32,7 @@ const maxQueue = 1024
 type kernel struct {
 	a    *API
 	id   string
+	spec coppice.Kernelspec
 	s    *coppice.Session
 	life context.Context
 	end  context.CancelFunc
@@ -80,9 +81,9 @@ type status struct {
 }
 
 // newKernel returns a kernel that has not been started.
-func newKernel(a *API, id string, s *coppice.Session) *kernel {
+func newKernel(a *API, id string, spec coppice.Kernelspec, s *coppice.Session) *kernel {
 	k := &kernel{
-		a: a, id: id, s: s, wake: make(chan struct{}, 1), state: starting, active: time.Now(), process: messages.NewID(), clients: map[*client]struct{}{},
+		a: a, id: id, spec: spec, s: s, wake: make(chan struct{}, 1), state: starting, active: time.Now(), process: messages.NewID(), clients: map[*client]struct{}{},
 	}
 	k.life, k.end = context.WithCancel(a.life)
 	return k

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -18,9 +19,6 @@ import (
 
 // errClosed refuses what comes when the server ends.
 var errClosed = errors.New("the server ends")
-
-// errSpec is matched by the error for a kernelspec that is not there.
-var errSpec = errors.New("no such kernel")
 
 // model is a kernel for clients.
 type model struct {
@@ -92,7 +90,7 @@ func (a *API) models(ctx context.Context, list ...*kernel) ([]model, error) {
 		if g.state == idle && !live[k.id] {
 			g.state = dead // it was idle for too long; the next request starts it again
 		}
-		models = append(models, model{ID: k.id, Name: pythonName, Activity: stamp(g.active), State: g.state, Connections: g.connections})
+		models = append(models, model{ID: k.id, Name: k.spec.Name, Activity: stamp(g.active), State: g.state, Connections: g.connections})
 	}
 	return models, nil
 }
@@ -140,13 +138,31 @@ func (a *API) directory(path string) string {
 	return a.o.Cwd
 }
 
+// meant is the kernelspec of a name, "" for the default. The error is a *specError, or why they
+// are not known.
+func (a *API) meant(ctx context.Context, name string) (coppice.Kernelspec, error) {
+	list, err := a.o.Host.Kernelspecs(ctx)
+	if err != nil {
+		return coppice.Kernelspec{}, err
+	}
+	missing := &specError{name: name}
+	for _, s := range list {
+		if name == "" || s.Name == name {
+			return s, nil
+		}
+		missing.have = append(missing.have, s.Name)
+	}
+	return coppice.Kernelspec{}, missing
+}
+
 // start starts a kernel in a directory, and returns when it can be used.
 func (a *API) start(ctx context.Context, name, cwd string) (*kernel, error) {
-	if name != "" && name != pythonName {
-		return nil, fmt.Errorf("%w: %.80s", errSpec, name)
+	spec, err := a.meant(ctx, name)
+	if err != nil {
+		return nil, err
 	}
 	id := messages.NewID()
-	k := newKernel(a, id, a.o.Host.Session(id, coppice.In(cwd)))
+	k := newKernel(a, id, spec, a.o.Host.Session(id, coppice.In(cwd), coppice.OnKernel(spec.Name)))
 	if err := a.add(k); err != nil {
 		k.end()
 		return nil, err
@@ -222,8 +238,8 @@ func (a *API) startKernel(w http.ResponseWriter, r *http.Request) {
 
 // unstarted answers for a kernel that was not started.
 func unstarted(w http.ResponseWriter, err error) {
-	if errors.Is(err, errSpec) {
-		refuse(w, http.StatusNotFound, err.Error(), "this server has "+pythonName+" alone")
+	if missing, ok := errors.AsType[*specError](err); ok {
+		refuse(w, http.StatusNotFound, err.Error(), "this server has "+strings.Join(missing.have, ", "))
 		return
 	}
 	failed(w, err)

@@ -169,7 +169,14 @@ func (k *kernel) answer(m message) {
 
 // info says what the kernel is.
 func (k *kernel) info() map[string]any {
-	language := k.a.python()
+	if !speaksPython(k.spec) {
+		return map[string]any{
+			"status": "ok", "protocol_version": protocol, "implementation": "coppice", "implementation_version": k.a.o.Version,
+			"banner": k.spec.DisplayName + " in a session of Coppice", "help_links": []any{}, "debugger": false, "supported_features": []string{},
+			"language_info": infoOf(k.spec.Language),
+		}
+	}
+	language := k.a.version3()
 	return map[string]any{
 		"status": "ok", "protocol_version": protocol, "implementation": "coppice", "implementation_version": k.a.o.Version,
 		"banner": "Python " + language + " in a session of Coppice", "help_links": []any{}, "debugger": false, "supported_features": []string{},
@@ -264,7 +271,11 @@ func (k *kernel) whole(j job) {
 		k.reply(j, failure("ValueError", err.Error(), nil))
 		return
 	}
-	if asksFor(o.Code) != "" {
+	switch {
+	case !speaksPython(k.spec):
+		k.reply(j, map[string]string{"status": "unknown"})
+		return
+	case asksFor(o.Code) != "":
 		k.reply(j, map[string]string{"status": "complete"})
 		return
 	}
@@ -312,7 +323,7 @@ func (k *kernel) comm(j job) {
 	case id == "":
 		return
 	case j.Type == commOpen:
-		if k.truly(commless) {
+		if !speaksPython(k.spec) || k.truly(commless) {
 			k.publish(j.Header, commClose, commContent{ID: id, Data: none})
 			return
 		}

@@ -26,7 +26,7 @@ func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
 		})},
 		{Pattern: "GET /api/story", Scope: httpserver.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			q := r.URL.Query()
-			key := messages.SessionKey{Session: q.Get("session"), Cwd: cwd, Workspace: q.Get("workspace")}.In(q.Get("cwd"))
+			key := messages.SessionKey{Session: q.Get("session"), Cwd: cwd, Workspace: q.Get("workspace"), Kernel: q.Get("kernel")}.In(q.Get("cwd"))
 			if key.Session == "" {
 				httpserver.Error(w, http.StatusBadRequest, "bad_request", "no session is named", "GET /api/story?session=analysis")
 				return

@@ -95,7 +95,7 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 func keyOf(s client.Session) messages.SessionKey {
-	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}
+	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace, Kernel: s.Kernel}
 }
 
 // take shows what the server shows.
@@ -169,7 +169,7 @@ func (m *model) index() int {
 func (m *model) show() {
 	id := ""
 	for _, x := range m.seen.executions {
-		if (messages.SessionKey{Session: x.Session, Cwd: x.Cwd, Workspace: x.Workspace}) == m.selected {
+		if (messages.SessionKey{Session: x.Session, Cwd: x.Cwd, Workspace: x.Workspace, Kernel: x.Kernel}) == m.selected {
 			id = x.ID
 			break
 		}

@@ -1,13 +1,13 @@
 package interpreter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/google/uuid"
@@ -33,6 +33,7 @@ const (
 // Host makes sessions; a *coppice.Host does.
 type Host interface {
 	Session(name string, options ...coppice.SessionOption) *coppice.Session
+	Kernelspecs(ctx context.Context) ([]coppice.Kernelspec, error)
 }
 
 // Interpreter serves the contexts of one workspace. Make it with New.
@@ -61,7 +62,7 @@ type description struct {
 // New returns what serves the contexts of a workspace. It starts no kernel.
 func New(host Host, w *workspace.Workspace) *Interpreter {
 	i := &Interpreter{host: host, w: w, mux: http.NewServeMux()}
-	i.list = []*session{i.make(defaultID, w.Folder())}
+	i.list = []*session{i.make(defaultID, w.Folder(), tongue{language: python})}
 	i.mux.HandleFunc("POST /execute", i.execute)
 	i.mux.HandleFunc("GET /contexts", i.contexts)
 	i.mux.HandleFunc("POST /contexts", i.create)
@@ -74,6 +75,10 @@ func New(host Host, w *workspace.Workspace) *Interpreter {
 type Context struct {
 	ID  string `json:"id"`
 	Cwd string `json:"cwd"`
+	// Language is that of its code, and Kernel the kernelspec; "": Python, and what sessions have
+	// that name none.
+	Language string `json:"language,omitempty"`
+	Kernel   string `json:"kernel,omitempty"`
 }
 
 // Contexts are those there are, in the order in which they were made.
@@ -82,7 +87,10 @@ func (i *Interpreter) Contexts() []Context {
 	defer i.mu.Unlock()
 	list := make([]Context, len(i.list))
 	for at, c := range i.list {
-		list[at] = Context{c.ID, c.Cwd}
+		list[at] = Context{ID: c.ID, Cwd: c.Cwd, Kernel: c.s.Key().Kernel}
+		if c.Language != python {
+			list[at].Language = c.Language
+		}
 	}
 	return list
 }
@@ -93,7 +101,7 @@ func (i *Interpreter) Adopt(list []Context) {
 	defer i.mu.Unlock()
 	for _, c := range list {
 		if !slices.ContainsFunc(i.list, func(one *session) bool { return one.ID == c.ID }) {
-			i.list = append(i.list, i.make(c.ID, c.Cwd))
+			i.list = append(i.list, i.make(c.ID, c.Cwd, tongue{cmp.Or(c.Language, python), c.Kernel}))
 		}
 	}
 }
@@ -101,22 +109,11 @@ func (i *Interpreter) Adopt(list []Context) {
 // ServeHTTP serves what clients ask the code interpreter.
 func (i *Interpreter) ServeHTTP(w http.ResponseWriter, r *http.Request) { i.mux.ServeHTTP(w, r) }
 
-func (i *Interpreter) make(id, cwd string) *session {
+func (i *Interpreter) make(id, cwd string, t tongue) *session {
 	return &session{
-		description: description{id, python, cwd},
-		s:           i.host.Session(id, coppice.InWorkspace(i.w.Name()), coppice.In(cwd)),
+		description: description{id, t.language, cwd},
+		s:           i.host.Session(id, coppice.InWorkspace(i.w.Name()), coppice.In(cwd), coppice.OnKernel(t.kernel)),
 	}
-}
-
-// language returns the language that a client means; false: there is no such one here.
-func language(name string) (string, bool) {
-	name = strings.ToLower(strings.TrimSpace(name))
-	return name, name == "" || name == python || name == "python3" || name == "py"
-}
-
-// otherLanguage refuses a language.
-func otherLanguage(w http.ResponseWriter, name string) {
-	answer.Error(w, http.StatusNotFound, fmt.Sprintf("there is no context for %.40s here: code is Python; shell commands run with commands.run", name))
 }
 
 // contexts lists those there are.
@@ -165,8 +162,9 @@ func (i *Interpreter) create(w http.ResponseWriter, r *http.Request) {
 	if !answer.Body(w, r, maxBody, &o) {
 		return
 	}
-	if name, ok := language(o.Language); !ok {
-		otherLanguage(w, name)
+	t, err := i.speaks(r.Context(), o.Language)
+	if err != nil {
+		refuseLanguage(w, err)
 		return
 	}
 	cwd, err := i.directory(o.Cwd)
@@ -174,18 +172,31 @@ func (i *Interpreter) create(w http.ResponseWriter, r *http.Request) {
 		answer.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	c := i.make(uuid.NewString(), cwd)
-	i.mu.Lock()
-	full := len(i.list) >= maxContexts
-	if !full {
-		i.list = append(i.list, c)
-	}
-	i.mu.Unlock()
-	if full {
-		answer.Error(w, http.StatusTooManyRequests, fmt.Sprintf("the sandbox has %d contexts; remove one", maxContexts))
+	c := i.make(uuid.NewString(), cwd, t)
+	if !i.add(c) {
+		full(w)
 		return
 	}
 	answer.JSON(w, http.StatusOK, c.description)
+}
+
+// add puts a context in the list; false: there are too many.
+func (i *Interpreter) add(c *session) bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if slices.ContainsFunc(i.list, func(one *session) bool { return one.ID == c.ID }) {
+		return true // somebody else has made it
+	}
+	if len(i.list) >= maxContexts {
+		return false
+	}
+	i.list = append(i.list, c)
+	return true
+}
+
+// full refuses one context more.
+func full(w http.ResponseWriter) {
+	answer.Error(w, http.StatusTooManyRequests, fmt.Sprintf("the sandbox has %d contexts; remove one", maxContexts))
 }
 
 // directory is the working directory that a client means. One in the folder of the

@@ -19,7 +19,9 @@
 //   - The default context is there from the beginning, and cannot be lost: removing it
 //     loses its variables.
 //
-// Languages other than Python are refused with 404, whose text the clients show.
+// Languages other than Python are those of the kernelspecs that the host has, on the gateway
+// backend; others are refused with 404, whose text the clients show. Code that names a language
+// and no context has one context for each language.
 //
 // All methods may be called from any goroutine.
 package interpreter

@@ -50,27 +50,36 @@ func (i *Interpreter) execute(w http.ResponseWriter, r *http.Request) {
 	if !answer.Body(w, r, maxBody, &o) {
 		return
 	}
-	name, ok := language(o.Language)
-	switch {
-	case name != "" && o.Context != "":
+	if strings.TrimSpace(o.Language) != "" && o.Context != "" {
 		answer.Error(w, http.StatusBadRequest, "Only one of context_id or language can be provided")
 		return
-	case !ok:
-		otherLanguage(w, name)
-		return
 	}
-	c := i.find(o.Context)
-	if c == nil {
-		unknown(w, o.Context)
-		return
+	var c *session
+	if o.Context != "" {
+		if c = i.find(o.Context); c == nil {
+			unknown(w, o.Context)
+			return
+		}
+	} else {
+		t, err := i.speaks(r.Context(), o.Language)
+		if err != nil {
+			refuseLanguage(w, err)
+			return
+		}
+		if c = i.speaking(t); c == nil {
+			full(w)
+			return
+		}
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	out := newLines(w, cancel) // at once: clients do not wait long for the head of an answer
 	defer out.close()
-	run(ctx, c, out, coppice.Request{
-		Cells: []messages.Cell{{Code: outdented(o.Code)}}, Timeout: coppice.NoTimeout, Count: true, Env: map[string]string{charts: "1"}, CallEnv: o.Env,
-	})
+	req := coppice.Request{Cells: []messages.Cell{{Code: o.Code}}, Timeout: coppice.NoTimeout, Count: true, CallEnv: o.Env}
+	if c.Language == python { // others take code as it stands, and have no environment that could be set
+		req.Cells[0].Code, req.Env = outdented(o.Code), map[string]string{charts: "1"}
+	}
+	run(ctx, c, out, req)
 	if i.w.Err() != nil {
 		// What was sent is not whole. A client whose stream breaks off asks whether the
 		// sandbox is there, and tells its user that it has ended.

@@ -77,7 +77,7 @@ export async function act(name, all) {
           const { sessions: made } = await call("POST", pathOf(s, "fork"), { names: [copyName(s)] });
           said = `copied to ${made.map((/** @type {any} */ m) => m.session).join(", ")}`;
         } else if (name === "stop" || name === "forget") await call("DELETE", pathOf(s));
-        else if (name === "restore") await call("POST", "/api/sessions", { session: s.session, cwd: s.cwd, ...(s.workspace ? { workspace: s.workspace } : {}) });
+        else if (name === "restore") await call("POST", "/api/sessions", { session: s.session, cwd: s.cwd, ...(s.workspace ? { workspace: s.workspace } : {}), ...(s.kernel ? { kernel: s.kernel } : {}) });
         else await call("POST", pathOf(s, name));
         ok.push(s);
       } catch (err) {

@@ -1,6 +1,6 @@
 // What sessions are looked for, and in which order they are shown. Pure.
 
-/** @typedef {{session: string, cwd: string, workspace?: string, state: string, owner?: string, rss?: number, cpu?: number | null, queue: number, done: number, restarts: number, pinned?: boolean, pid?: number, since: string, last_exit?: {kind: string, reason?: string}, level: string, why?: string, parent?: string, node?: string, order?: number}} Row */
+/** @typedef {{session: string, cwd: string, workspace?: string, kernel?: string, state: string, owner?: string, rss?: number, cpu?: number | null, queue: number, done: number, restarts: number, pinned?: boolean, pid?: number, since: string, last_exit?: {kind: string, reason?: string}, level: string, why?: string, parent?: string, node?: string, order?: number}} Row */
 /** @typedef {{key: string, op: string, value: string, number: number | null, whole?: boolean, not: boolean}} Term */
 
 // The words of a filter, with what they look at.

@@ -91,12 +91,12 @@ function leave(next) {
 async function show() {
   if (!live) return;
   const at = place();
-  let next = views.includes(at.view) ? at.view : "overview", execution = null, key = { session: at.rest, cwd: at.params.get("cwd") ?? "", ...(at.params.get("workspace") ? { workspace: String(at.params.get("workspace")) } : {}) };
+  let next = views.includes(at.view) ? at.view : "overview", execution = null, key = { session: at.rest, cwd: at.params.get("cwd") ?? "", ...(at.params.get("workspace") ? { workspace: String(at.params.get("workspace")) } : {}), ...(at.params.get("kernel") ? { kernel: String(at.params.get("kernel")) } : {}) };
   if (at.view === "execution") {
     try {
       const x = state.executions.get(at.rest) ?? await call("GET", "/api/executions/" + encodeURIComponent(at.rest), undefined, live.signal);
       state.executions.set(x.id, x);
-      [next, execution, key] = ["session", x.id, { session: x.session, cwd: x.cwd, ...(x.workspace ? { workspace: x.workspace } : {}) }];
+      [next, execution, key] = ["session", x.id, { session: x.session, cwd: x.cwd, ...(x.workspace ? { workspace: x.workspace } : {}), ...(x.kernel ? { kernel: x.kernel } : {}) }];
     } catch (err) {
       tell("This execution cannot be shown: " + /** @type {Error} */ (err).message, true);
       next = "executions";

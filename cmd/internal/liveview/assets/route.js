@@ -21,7 +21,7 @@ export function to(view, rest, params) {
 }
 
 /** toSession is the page of a session. @param {import("./words.js").Key} key */
-export const toSession = (key) => to("session", key.session, { cwd: key.cwd, workspace: key.workspace });
+export const toSession = (key) => to("session", key.session, { cwd: key.cwd, workspace: key.workspace, kernel: key.kernel });
 
 /** toExecution is the page of a session, open at one execution. @param {string} id */
 export const toExecution = (id) => to("execution", id);

@@ -110,7 +110,7 @@ async function run(code, clear) {
   const mine = key;
   asking?.abort();
   try {
-    const x = await call("POST", "/api/executions", { session: key.session, cwd: key.cwd, workspace: key.workspace, cells: [{ code }], allow_stdin: true });
+    const x = await call("POST", "/api/executions", { session: key.session, cwd: key.cwd, workspace: key.workspace, kernel: key.kernel, cells: [{ code }], allow_stdin: true });
     if (!same(mine, key)) return;
     if (past.codes.at(-1) !== code) past.codes.push(code);
     past.at = past.codes.length;

@@ -49,7 +49,7 @@ function drawSession() {
   attribute($("session-title"), "title", key.session);
   if ($("session-where").dataset.of !== idOf(key)) {
     $("session-where").dataset.of = idOf(key);
-    $("session-where").replaceChildren(...key.workspace ? [document.createTextNode("workspace "), link(to("workspace", key.workspace), key.workspace), document.createTextNode(", ")] : [], document.createTextNode("in " + key.cwd));
+    $("session-where").replaceChildren(...key.workspace ? [document.createTextNode("workspace "), link(to("workspace", key.workspace), key.workspace), document.createTextNode(", ")] : [], document.createTextNode((key.kernel ? `kernel ${key.kernel}, ` : "") + "in " + key.cwd));
   }
   const twins = [...state.sessions.values()].filter((o) => o.session === key?.session && !same(o, key));
   put($("session-twins"), twins.slice(0, 5).map((o) => link(toSession(o), "also in " + o.cwd)));
@@ -141,6 +141,7 @@ async function readStory(s) {
   try {
     const query = new URLSearchParams({ session: mine.session, cwd: mine.cwd });
     if (mine.workspace) query.set("workspace", mine.workspace);
+    if (mine.kernel) query.set("kernel", mine.kernel);
     const got = await call("GET", "/api/story?" + query);
     if (!same(mine, key) || story && story.moments.length === got.moments.length && story.moments.at(-1)?.at === got.moments.at(-1)?.at) return;
     story = got;

@@ -1,6 +1,6 @@
 // Names, numbers and times in words. Nothing here touches the page.
 
-/** @typedef {{session: string, cwd: string, workspace?: string}} Key */
+/** @typedef {{session: string, cwd: string, workspace?: string, kernel?: string}} Key */
 
 /** @param {string} s */
 const escape = (s) => s.replaceAll("%", "%25").replaceAll("@", "%40").replaceAll("/", "%2F");
@@ -8,14 +8,17 @@ const escape = (s) => s.replaceAll("%", "%25").replaceAll("@", "%40").replaceAll
 const unescape = (s) => s.replaceAll("%2F", "/").replaceAll("%40", "@").replaceAll("%25", "%");
 
 /** idOf is the name of a session in the tree. @param {Key} s */
-export const idOf = (s) => (s.workspace ? escape(s.workspace) + "%3A" : "") + escape(s.session) + "@" + s.cwd;
+export const idOf = (s) => (s.workspace ? escape(s.workspace) + "%3A" : "") + escape(s.session) + (s.kernel ? "%3B" + escape(s.kernel) : "") + "@" + s.cwd;
 
 /** keyOf is the session that a name in the tree stands for. @param {string} id @returns {Key | null} */
 export function keyOf(id) {
   const at = id.indexOf("@");
   if (at < 0 || id.slice(0, at).includes("/")) return null;
-  const name = id.slice(0, at), within = name.indexOf("%3A"), key = { session: unescape(name), cwd: id.slice(at + 1) };
-  return within < 0 ? key : { session: unescape(name.slice(within + 3)), cwd: key.cwd, workspace: unescape(name.slice(0, within)) };
+  const name = id.slice(0, at), within = name.indexOf("%3A"), [session, kernel] = name.slice(within < 0 ? 0 : within + 3).split("%3B");
+  return {
+    session: unescape(session), cwd: id.slice(at + 1),
+    ...(within < 0 ? {} : { workspace: unescape(name.slice(0, within)) }), ...(kernel ? { kernel: unescape(kernel) } : {}),
+  };
 }
 
 /** same says whether two keys are one. @param {Key | null} [a] @param {Key | null} [b] */
@@ -25,6 +28,7 @@ export const same = (a, b) => Boolean(a && b) && idOf(/** @type {Key} */ (a)) ==
 export function pathOf(s, act) {
   const query = new URLSearchParams({ cwd: s.cwd });
   if (s.workspace) query.set("workspace", s.workspace);
+  if (s.kernel) query.set("kernel", s.kernel);
   return `/api/sessions/${encodeURIComponent(s.session)}${act ? "/" + act : ""}?${query}`;
 }
 

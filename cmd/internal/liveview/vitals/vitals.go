@@ -185,7 +185,7 @@ func (v *Vitals) see(ctx context.Context) (look, error) {
 
 // keyOf is the key of a session.
 func keyOf(s client.Session) messages.SessionKey {
-	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace}
+	return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Workspace: s.Workspace, Kernel: s.Kernel}
 }
 
 // short cuts a text at a bound.
