@@ -73,7 +73,7 @@ test("ten thousand rows are looked at once for a filter, and no more than it tak
 });
 
 test("ids are those of the server", () => {
-  for (const key of [{ session: "a b/c@%", cwd: "/w@x" }, { session: "x", cwd: "/w", workspace: "a%3A@/" }, { session: "", cwd: "" }]) {
+  for (const key of [{ session: "a b/c@%", cwd: "/w@x" }, { session: "x", cwd: "/w", workspace: "a%3A@/" }, { session: "x%3B", cwd: "/w", kernel: "i/r" }, { session: "x", cwd: "/w", workspace: "a", kernel: "ir" }, { session: "", cwd: "" }]) {
     assert.deepEqual(words.keyOf(words.idOf(key)), key);
   }
   assert.equal(words.idOf({ session: "a b/c@%", cwd: "/w" }), "a b%2Fc%40%25@/w");
