@@ -133,7 +133,7 @@ const picker = connect();
 await step("the server is looked at", async () => {
   const { running, specs, sessions } = await look(picker);
   assert.deepEqual([running, sessions], [[], []]);
-  assert.deepEqual(specs.map((s) => [s.name, s.display_name, s.language]), [["python3", "Python 3 (Coppice)", "python"]]);
+  assert.deepEqual(specs.map((s) => [s.name, s.display_name, s.language]), [["coppice", "Coppice (Python 3)", "python"], ["python3", "Python 3 (Coppice)", "python"]]);
   await assert.rejects(services.KernelAPI.listRunning(settings("wrong")), (err) => err.response?.status === 403);
 });
 const lab = connect();
