@@ -12,8 +12,19 @@ import (
 
 func TestKeysThatDifferHaveDifferentIDs(t *testing.T) {
 	keys := []messages.SessionKey{
-		{}, {Session: "a"}, {Cwd: "a"}, {Session: "a@b"}, {Session: "a", Cwd: "b"}, {Session: "a@b", Cwd: "c"}, {Session: "a", Cwd: "b@c"},
-		{Kernel: "a"}, {Session: "a", Kernel: "b"}, {Session: "a%3Bb"}, {Session: "a", Kernel: "b@c"}, {Session: "a", Workspace: "b", Kernel: "c/d"}, {Session: "a", Workspace: "b%3Bc"},
+		{},
+		{Session: "a"},
+		{Cwd: "a"},
+		{Session: "a@b"},
+		{Session: "a", Cwd: "b"},
+		{Session: "a@b", Cwd: "c"},
+		{Session: "a", Cwd: "b@c"},
+		{Kernel: "a"},
+		{Session: "a", Kernel: "b"},
+		{Session: "a%3Bb"},
+		{Session: "a", Kernel: "b@c"},
+		{Session: "a", Workspace: "b", Kernel: "c/d"},
+		{Session: "a", Workspace: "b%3Bc"},
 	}
 	seen := map[string]messages.SessionKey{}
 	for _, k := range keys {

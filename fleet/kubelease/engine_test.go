@@ -87,8 +87,11 @@ func rights(t *testing.T, k *fleettest.Kubernetes) {
 	}{
 		"no namespace": {kubelease.Options{Config: config(k, k.Token), Namespace: "not-there"}, nil, `"not-there" not found`},
 		"who is this":  {kubelease.Options{Config: config(k, "another token")}, nil, "Unauthorized"},
-		"no rights": {kubelease.Options{Config: as(k, "somebody")}, kubelease.ErrForbidden,
-			"to get, list, watch, create, update, delete leases of coordination.k8s.io"},
+		"no rights": {
+			kubelease.Options{Config: as(k, "somebody")},
+			kubelease.ErrForbidden,
+			"to get, list, watch, create, update, delete leases of coordination.k8s.io",
+		},
 		"no server": {kubelease.Options{Config: &rest.Config{Host: "http://127.0.0.1:1"}}, nil, "connection refused"},
 		"not known": {kubelease.Options{Config: &rest.Config{Host: k.URL}}, nil, "certificate"},
 		"no config": {kubelease.Options{}, nil, "no configuration"},
