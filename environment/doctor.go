@@ -85,6 +85,7 @@ const (
 	checkFork        = "fork"
 	checkIsolation   = "isolation"
 	checkGateway     = "gateway"
+	checkKernels     = "isolation of kernels"
 	checkModules     = "modules"
 )
 
@@ -127,6 +128,7 @@ func Doctor(ctx context.Context, d DoctorOptions) (Diagnosis, error) {
 		{checkRunner, x.runner},
 		{checkIsolation, x.isolation},
 		{checkGateway, x.gateway},
+		{checkKernels, x.kernels},
 	} {
 		x.begin(c.name)
 		c.do()

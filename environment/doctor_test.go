@@ -123,9 +123,9 @@ func TestLimitFindings(t *testing.T) {
 func TestEscapeFinding(t *testing.T) {
 	t.Parallel()
 	held := []Escape{{Attempt: "write a file outside", Prevented: true, Promised: true}, {Attempt: "use UDP", Prevented: false}}
-	require.Equal(t, FindingOK, escapeFinding("landlock", held).State)
-	require.Equal(t, FindingWarning, escapeFinding("privileges", held).State)
-	f := escapeFinding("landlock", append(held, Escape{Attempt: "read a secret", Promised: true, Detail: "secret"}))
+	require.Equal(t, FindingOK, escapeFinding(checkIsolation, "landlock", held).State)
+	require.Equal(t, FindingWarning, escapeFinding(checkIsolation, "privileges", held).State)
+	f := escapeFinding(checkIsolation, "landlock", append(held, Escape{Attempt: "read a secret", Promised: true, Detail: "secret"}))
 	require.Equal(t, FindingFailed, f.State)
 	require.Contains(t, f.Detail, "code could read a secret (secret)")
 }

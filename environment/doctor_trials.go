@@ -131,14 +131,36 @@ func (x *examination) isolation() {
 		x.skip(checkIsolation, "left out")
 		return
 	}
+	x.escapes(checkIsolation, backendRunner)
+	if why := LacksRung(sandbox.GVisor.String()); why != nil && x.ctx.Err() == nil {
+		x.ok(checkIsolation, "the rung %s, a kernel of its own for each workspace, is not here: %v", sandbox.GVisor, why)
+	}
+}
+
+// kernels does the same to a kernel of a gateway.
+func (x *examination) kernels() {
+	switch {
+	case x.leftOut():
+		x.skip(checkKernels, "left out")
+	case x.d.GatewayURL != "":
+		x.skip(checkKernels, "kernels of a server that somebody else runs are not isolated")
+	case x.env.Python == nil || x.env.Problem != "":
+		x.skip(checkKernels, "there is no gateway: see %s and %s", checkPython, checkPackages)
+	default:
+		x.escapes(checkKernels, backendGateway)
+	}
+}
+
+// escapes lets code of a backend try to get out of the strongest rung that it has.
+func (x *examination) escapes(check, backend string) {
 	cage, err := temp.Make("doctor")
 	if err != nil {
-		x.find(checkIsolation, FindingFailed, "", "%v", err)
+		x.find(check, FindingFailed, "", "%v", err)
 		return
 	}
 	defer func() { _ = os.RemoveAll(cage) }() // nothing of worth is in it
 	s := Settings{
-		Brand: x.d.Brand, Home: x.d.Home, Env: x.d.Env, Python: x.d.Python, Backend: backendRunner,
+		Brand: x.d.Brand, Home: x.d.Home, Env: x.d.Env, Python: x.d.Python, Backend: backend,
 		Cage: &Cage{Write: []string{cage}, Read: []string{filepath.Dir(x.env.Python.Path)}},
 	}
 	var tried Tried
@@ -158,20 +180,17 @@ func (x *examination) isolation() {
 	switch {
 	case x.ctx.Err() != nil:
 	case noHost != nil:
-		x.find(checkIsolation, FindingFailed, "", "%v", noHost)
+		x.find(check, FindingFailed, "", "%v", noHost)
 	case err != nil:
-		x.find(checkIsolation, FindingFailed, "", "the rung %s cannot be used: %v", tried.Level, err)
+		x.find(check, FindingFailed, "", "the rung %s cannot be used: %v", tried.Level, err)
 	default:
-		x.found = append(x.found, escapeFinding(tried.Level, escapes))
-		if why := LacksRung(sandbox.GVisor.String()); why != nil {
-			x.ok(checkIsolation, "the rung %s, a kernel of its own for each workspace, is not here: %v", sandbox.GVisor, why)
-		}
+		x.found = append(x.found, escapeFinding(check, tried.Level, escapes))
 	}
-	x.left(checkIsolation, tried)
+	x.left(check, tried)
 }
 
 // escapeFinding judges what came of the attempts.
-func escapeFinding(level string, escapes []Escape) Finding {
+func escapeFinding(check, level string, escapes []Escape) Finding {
 	promised, out, open := 0, []string{}, []string{}
 	for _, e := range escapes {
 		if !e.Prevented && !e.Promised && !e.Own {
@@ -184,7 +203,7 @@ func escapeFinding(level string, escapes []Escape) Finding {
 			}
 		}
 	}
-	f := Finding{Check: checkIsolation, State: FindingOK, Detail: fmt.Sprintf(
+	f := Finding{Check: check, State: FindingOK, Detail: fmt.Sprintf(
 		"the strongest rung here is %s: %d of %d attempts to escape were prevented, as promised; it is used where it is asked for", level, promised, len(escapes))}
 	switch {
 	case len(out) > 0:

@@ -98,6 +98,7 @@ func TestDoctorTries(t *testing.T) {
 			{Check: checkFork, State: FindingOK, Detail: "sessions are forked from a warm interpreter"},
 			{Check: checkIsolation, State: FindingOK, Detail: "the strongest rung here is landlock: 1 of 1 attempts to escape were prevented, as promised; it is used where it is asked for"},
 			{Check: checkGateway, State: FindingOK, Detail: "a cell ran, 5 ms from nothing"},
+			{Check: checkKernels, State: FindingOK, Detail: "the strongest rung here is landlock: 1 of 1 attempts to escape were prevented, as promised; it is used where it is asked for"},
 		}},
 		"no host": {but(func(Settings, *Tried) error { return errors.New("it does not start") }), []Finding{
 			{Check: checkRunner, State: FindingFailed, Detail: "it does not start"},
@@ -128,6 +129,9 @@ func TestDoctorTries(t *testing.T) {
 		"an escape": {but(func(s Settings, t *Tried) error { t.JSON = escapes("written", false); return nil }), []Finding{{
 			Check: checkIsolation, State: FindingFailed, Detail: "the rung landlock does not hold: code could write a file outside (written)",
 			Mend: "do not run code that you do not trust on this system",
+		}, {
+			Check: checkKernels, State: FindingFailed, Detail: "the rung landlock does not hold: code could write a file outside (written)",
+			Mend: "do not run code that you do not trust on this system",
 		}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -139,7 +143,7 @@ func TestDoctorTries(t *testing.T) {
 			for _, want := range tc.want {
 				require.Contains(t, d.Findings, want)
 			}
-			require.Equal(t, []string{"doctor on runner", "escape on runner", "doctor on gateway"}, p.asked)
+			require.Equal(t, []string{"doctor on runner", "escape on runner", "doctor on gateway", "escape on gateway"}, p.asked)
 			require.Equal(t, name == "all is well" || name == "no fork", d.Healthy, d.Findings)
 		})
 	}
@@ -157,7 +161,7 @@ func TestDoctorWithoutTrials(t *testing.T) {
 			out[f.Check] = true
 		}
 	}
-	require.Empty(t, cmp.Diff(map[string]bool{checkBackend: true, checkWarm: true, checkRunner: true, checkIsolation: true, checkGateway: true}, out))
+	require.Empty(t, cmp.Diff(map[string]bool{checkBackend: true, checkWarm: true, checkRunner: true, checkIsolation: true, checkGateway: true, checkKernels: true}, out))
 	wrong := errors.New("these settings cannot be")
 	_, err = Doctor(t.Context(), DoctorOptions{Settings: s, Trial: &played{wrong: wrong}})
 	require.ErrorIs(t, err, wrong)

@@ -214,7 +214,7 @@ func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails)
 		w.lookAtGroup()
 		// The system may refuse what comes before the next look, and the code be over by then.
 		if most := w.o.Total.Processes; raised != nil && most > 0 && len(w.inGroup()) > most {
-			w.tooMany(context.Background(), pid)
+			w.tooMany(context.Background(), nil, pid)
 		}
 	}
 	met := w.metSince(pid, since, raised != nil)

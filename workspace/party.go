@@ -144,18 +144,27 @@ const (
 )
 
 // tooMany stops what has started most of the processes, where there are more than there may be;
-// false: there are not, any more. over is a kernel whose cell has ended, 0 for none: it has nothing
-// to stop. Whoever learns of the limit waits until it is over: what a later cell starts is not ended.
-func (w *Workspace) tooMany(ctx context.Context, over int) bool {
-	w.parting.Lock()
+// false: there are not, any more. members are those that were just seen, nil: they are looked for,
+// as they are where somebody else was at it. over is a kernel whose cell has ended, 0 for none: it
+// has nothing to stop. Whoever learns of the limit waits until it is over: what a later cell starts
+// is not ended.
+func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over int) bool {
+	if !w.parting.TryLock() {
+		w.parting.Lock()
+		members = nil
+	}
 	defer w.parting.Unlock()
-	var t those
-	t.kernels, t.running = w.roots()
-	members, err := process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup()))
-	if err != nil || len(members) <= w.o.Total.Processes { // somebody else has seen to it
+	t := w.now()
+	if members == nil {
+		var err error
+		if members, err = process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup())); err != nil {
+			return false
+		}
+		t = w.now()
+	}
+	if len(members) <= w.o.Total.Processes { // somebody else has seen to it
 		return false
 	}
-	t = w.now()
 	var biggest *party
 	most := 0
 	for _, p := range parties(members, t) {

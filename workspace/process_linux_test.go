@@ -64,6 +64,12 @@ func TestProcessesOfAWorkspace(t *testing.T) {
 	long, err := one.Start(t.Context(), script("sleep 600"))
 	require.NoError(t, err)
 	require.Equal(t, 1, one.Info().InUse, "the workspace is in use while a process runs")
+	require.Zero(t, w.Followed())
+	follows, err := long.Read(0)
+	require.NoError(t, err)
+	require.Equal(t, 1, w.Followed())
+	follows.Close()
+	require.Zero(t, w.Followed())
 	timed := script("sleep 600")
 	timed.Timeout = 20 * time.Millisecond
 	short, err := one.Start(t.Context(), timed)

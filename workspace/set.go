@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -209,12 +210,7 @@ func (f Filter) takes(i Info) bool {
 
 // List describes the workspaces that have not ended, in the order of their names.
 func (s *Set) List(f Filter) []Info {
-	s.mu.Lock()
-	all := make([]*Workspace, 0, len(s.all))
-	for _, w := range s.all {
-		all = append(all, w)
-	}
-	s.mu.Unlock()
+	all := s.workspaces()
 	list := make([]Info, 0, len(all))
 	for _, w := range all {
 		if i := w.Info(); i.Ended == "" && f.takes(i) {
@@ -223,6 +219,28 @@ func (s *Set) List(f Filter) []Info {
 	}
 	slices.SortFunc(list, func(a, b Info) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// workspaces are all that there are, ended ones too.
+func (s *Set) workspaces() []*Workspace {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.all))
+}
+
+// Followed is how many processes run whose output somebody reads, in all workspaces: who waits
+// for the end of one does. Any goroutine may call it.
+func (s *Set) Followed() int {
+	n := 0
+	for _, w := range s.workspaces() {
+		_, running := w.roots()
+		for _, p := range running {
+			if p.Followed() {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // ReleaseOwner ends the workspaces of an owner, and returns when they have ended, or

@@ -24,7 +24,7 @@ const (
 	lookShare  = 20
 	// diskEvery is how often its folder is measured at most, while something goes on, and
 	// diskMost how long at most a big one is not measured besides.
-	diskEvery = 500 * time.Millisecond
+	diskEvery = 100 * time.Millisecond
 	diskMost  = 10 * time.Second
 	// killTime bounds the end of one process.
 	killTime = time.Second
@@ -137,7 +137,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 		a.memory(ctx, members, t)
 	}
 	if most.Processes > 0 && len(members) > most.Processes {
-		w.tooMany(ctx, 0)
+		w.tooMany(ctx, members, 0)
 	}
 	if l.busy {
 		a.quota(ctx, t.kernels, t.running)

@@ -307,10 +307,11 @@ func (r *run) judgeLimit(cell *messages.CellResult, reply CellReply, err error, 
 	}
 }
 
-// ended returns why the interpreter is gone, and notes the limit for which it was ended.
+// ended returns why the interpreter is gone, and notes the limit for which it was ended, unless the
+// cell had met another one before.
 func (r *run) ended(err error) error {
 	err = r.explain(err)
-	if met, is := errors.AsType[*messages.ResourceLimitExceeded](err); is {
+	if met, is := errors.AsType[*messages.ResourceLimitExceeded](err); is && r.exceeded == nil {
 		r.exceeded = met
 	}
 	return err

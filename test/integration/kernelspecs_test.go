@@ -92,4 +92,9 @@ func TestTheRunnerHasOneKernelspec(t *testing.T) {
 	require.ErrorContains(t, err, `"ir" is no kernel of this host`)
 	var wrong *coppice.RequestError
 	require.ErrorAs(t, err, &wrong)
+	for _, name := range []string{"a b", "../x", "a/b", "a@b", strings.Repeat("a", 129)} {
+		_, err = host.Session("a", coppice.OnKernel(name)).Execute(t.Context(), cells("1"))
+		require.ErrorAs(t, err, &wrong, name)
+		require.ErrorContains(t, err, "is not the name of a kernelspec")
+	}
 }

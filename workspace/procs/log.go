@@ -145,6 +145,13 @@ func (l *log) latest() uint64 {
 	return l.last
 }
 
+// followed reports whether there is a reader.
+func (l *log) followed() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.readers) > 0
+}
+
 // reader returns one for what comes after an event.
 func (l *log) reader(after uint64) (*Reader, error) {
 	l.mu.Lock()

@@ -308,6 +308,9 @@ func (p *Process) Wait(ctx context.Context) (Exit, error) {
 // is ErrAhead.
 func (p *Process) Read(after uint64) (*Reader, error) { return p.log.reader(after) }
 
+// Followed reports whether somebody reads what the process prints, as who waits for its end does.
+func (p *Process) Followed() bool { return p.log.followed() }
+
 // Latest returns the number of its latest event, 0 for none: whoever reads after it gets
 // what happens from now on.
 func (p *Process) Latest() uint64 { return p.log.latest() }

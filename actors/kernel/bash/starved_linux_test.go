@@ -15,9 +15,10 @@ import (
 )
 
 // tidiesUp is a command that waits for one which takes its time to end, when it is asked to.
+// It is ready to be asked before the other one says that it is.
 const tidiesUp = `
-(trap 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo ended; exit' TERM; echo $BASHPID; while :; do sleep 600 & wait $!; done) &
 trap : TERM
+(trap 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo ended; exit' TERM; echo $BASHPID; while :; do sleep 600 & wait $!; done) &
 wait $!; wait $!; exit 7
 `
 

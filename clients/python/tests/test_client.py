@@ -134,6 +134,15 @@ class Behaviours:
         session.close()  # twice is fine
         self.assertEqual(self.client.health()["status"], "ok")
 
+    def test_kernels(self):
+        session = self.session()
+        session.run("x = 41")
+        same = self.client.session(session.name, kernel="python3")
+        self.assertEqual(same.run("x + 1").cells[0].output, "42")
+        self.assertEqual(same.kernel, "python3")
+        with self.assertRaisesRegex(coppice.ServerError, '"ir" is no kernel of this host'):
+            self.client.session(session.name, kernel="ir").run("1")
+
     def test_refusals(self):
         with self.assertRaises(coppice.ServerError) as caught:
             self.client.session("..").run("1")

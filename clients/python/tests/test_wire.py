@@ -134,6 +134,7 @@ class Requests(unittest.TestCase):
         self.assertEqual(body, {"session": "s", "cells": [{"code": "1"}], "cwd": "/w", "workspace": "p", "owner": "me", "timeout_seconds": 1.5, "env": {"A": "b"}, "call_env": {"C": "d"}, "allow_stdin": True})
         body = _wire.execution_body("s", None, "", "", "1", None, None, None, False)
         self.assertEqual(set(body), {"id", "session", "cells"})
+        self.assertEqual(_wire.execution_body("s", None, "", "", "1", None, None, None, False, "ir")["kernel"], "ir")
         self.assertEqual(_wire.execution_body("s", None, "", "", "1", math.inf, None, None, False)["timeout_seconds"], -1)
         for bad in 0, -1, math.nan:
             with self.assertRaisesRegex(ValueError, "more than 0 seconds"):

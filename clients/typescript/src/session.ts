@@ -7,6 +7,8 @@ import { cellsOf, defined, Epochs, executionPath, Following, seconds, sessionPat
 export interface SessionOptions {
   /** Its working directory, and a part of its identity. Default: the server's. */
   cwd?: string;
+  /** The kernelspec of its kernels, and a part of its identity. Default: the one of sessions that name none. */
+  kernel?: string;
   /** Whom it belongs to. */
   owner?: string;
 }
@@ -40,11 +42,14 @@ export class Session {
   #epochs = new Epochs();
   /** Its working directory; undefined: the server's, or the folder of the workspace. */
   readonly cwd: string | undefined;
+  /** The kernelspec of its kernels; undefined: the one of sessions that name none. */
+  readonly kernel: string | undefined;
 
   constructor(client: Client, readonly name: string, options: SessionOptions = {}, readonly workspace?: string) {
     sessionPath(name);
     this.#client = client;
     this.cwd = options.cwd;
+    this.kernel = options.kernel;
     this.#owner = options.owner;
   }
 
@@ -72,7 +77,7 @@ export class Session {
     // It has a name of ours, so that it may be sent twice.
     const id = crypto.randomUUID();
     const body = {
-      id, session: this.name, cells: cellsOf(code), cwd: this.cwd, workspace: this.workspace, owner: this.#owner, env, call_env: callEnv,
+      id, session: this.name, cells: cellsOf(code), cwd: this.cwd, workspace: this.workspace, kernel: this.kernel, owner: this.#owner, env, call_env: callEnv,
       timeout_seconds: timeout === undefined ? undefined : seconds(timeout), allow_stdin: allowStdin || undefined,
     };
     signal?.throwIfAborted();
@@ -114,7 +119,7 @@ export class Session {
     const made = (await this.#ask("POST", "/fork", { copies, owner: this.#owner })) as { sessions: { session: string; cwd?: string }[] };
     return made.sessions.map((s) => {
       const cwd = s.cwd || this.cwd;
-      return new Session(this.#client, s.session, { ...(cwd !== undefined ? { cwd } : {}), ...(this.#owner !== undefined ? { owner: this.#owner } : {}) }, this.workspace);
+      return new Session(this.#client, s.session, { ...(cwd !== undefined ? { cwd } : {}), ...(this.kernel !== undefined ? { kernel: this.kernel } : {}), ...(this.#owner !== undefined ? { owner: this.#owner } : {}) }, this.workspace);
     });
   }
 
@@ -172,6 +177,6 @@ export class Session {
   }
 
   #ask(method: string, action: string, body?: unknown): Promise<unknown> {
-    return this.#client.ask(method, sessionPath(this.name, action), { body, once: true, query: defined({ cwd: this.cwd, workspace: this.workspace }) });
+    return this.#client.ask(method, sessionPath(this.name, action), { body, once: true, query: defined({ cwd: this.cwd, workspace: this.workspace, kernel: this.kernel }) });
   }
 }

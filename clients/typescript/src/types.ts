@@ -81,6 +81,8 @@ export interface SessionInfo {
   cwd: string;
   /** The workspace that it belongs to. */
   workspace?: string;
+  /** The kernelspec of its kernels, where it named one. */
+  kernel?: string;
   /** idle, busy, starting, … */
   state: string;
   /** Calls that wait, and those that were answered. */

@@ -122,6 +122,7 @@ test("sessions", async (t) => {
 });
 
 test("refusals", async () => {
+  await assert.rejects(client.session("k", { kernel: "ir" }).run("1"), /"ir" is no kernel of this host/);
   await assert.rejects(client.session("..").run("1"), (e) => e instanceof ServerError && e.code === "bad_request");
   await assert.rejects(new Client({ url: server.url, token: "wrong" }).sessions(), (e) => e instanceof ServerError && e.status === 401);
   await assert.rejects(new Client({ url: "http://127.0.0.1:9", token: "t", patience: 0.2 }).health(), (e) => e instanceof ConnectionLost && /^GET api\/health: /.test(e.message));

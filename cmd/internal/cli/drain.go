@@ -75,7 +75,7 @@ A node that drains begins nothing more, and says which other node to ask. Calls 
 on for as long as the --drain-timeout of the server says; then they are cancelled, and
 whoever waits for one learns so. A session in which nothing runs ends at once, and its next
 call begins at another node without waiting for anything, with nothing in memory. Workspaces
-end with their node.`,
+end with their node; programs in them that somebody follows are waited for as calls are.`,
 		Example: `  coppice drain`,
 		Errors:  console.ServerFailure,
 		Run:     func(ctx context.Context, _ []string) error { return a.askToDrain(ctx) },

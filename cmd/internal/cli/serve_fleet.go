@@ -232,7 +232,8 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	o := fleetapi.Options{
 		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
 		Spread: m.f.place != placeHere, Front: m.f.front,
-		Sessions: hostSessions{host}, Knows: api.Knows, Running: api.Running, Untold: api.Untold, Leave: m.ask,
+		Kernel:   func(name string) string { return host.Session("", coppice.OnKernel(name)).Key().Kernel },
+		Sessions: hostSessions{host}, Knows: api.Knows, Running: func() int { return api.Running() + host.Workspaces().Followed() }, Untold: api.Untold, Leave: m.ask,
 		Metrics: metrics.registry, Logger: logger,
 	}
 	if m.far != nil {
@@ -325,12 +326,12 @@ func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
 		}
 		return w.End(ctx)
 	}
-	return h.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace)).Close(ctx)
+	return h.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace), coppice.OnKernel(key.Kernel)).Close(ctx)
 }
 
 // Hibernate keeps a session on disk.
 func (h hostSessions) Hibernate(ctx context.Context, key messages.SessionKey) error {
-	_, err := h.host.Session(key.Session, coppice.In(key.Cwd)).Hibernate(ctx)
+	_, err := h.host.Session(key.Session, coppice.In(key.Cwd), coppice.OnKernel(key.Kernel)).Hibernate(ctx)
 	return err
 }
 

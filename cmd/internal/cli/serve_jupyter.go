@@ -2,18 +2,24 @@ package cli
 
 import (
 	"log/slog"
+	"path/filepath"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi"
 	"github.com/coppice-run/coppice/cmd/internal/version"
+	"github.com/coppice-run/coppice/hibernate"
 )
 
 // kernels makes what serves Jupyter's clients, and the parts of the server that it is; those
 // are there only when they were asked for.
 func (f serveFlags) kernels(host *coppice.Host, cwd string, logger *slog.Logger) (*jupyterapi.API, []httpserver.Mount) {
-	api := jupyterapi.New(jupyterapi.Options{Host: host, Cwd: cwd, Version: version.Read().Version, Logger: logger})
+	o := jupyterapi.Options{Host: host, Cwd: cwd, Version: version.Read().Version, Logger: logger}
+	if with := host.Options(); f.jupyter && (with.KeepSessions || with.Hibernate != "" && with.Hibernate != hibernate.Never) {
+		o.Left = filepath.Join(host.Dir(), "jupyter.json")
+	}
+	api := jupyterapi.New(o)
 	if !f.jupyter {
 		return api, nil
 	}

@@ -284,7 +284,7 @@ func (a *API) sessions(ctx context.Context, s *sandbox) ([]coppice.SessionInfo, 
 
 // session is the one of a key.
 func (a *API) session(key messages.SessionKey) *coppice.Session {
-	return a.o.Host.Session(key.Session, coppice.InWorkspace(key.Workspace), coppice.In(key.Cwd))
+	return a.o.Host.Session(key.Session, coppice.InWorkspace(key.Workspace), coppice.In(key.Cwd), coppice.OnKernel(key.Kernel))
 }
 
 // setEnd gives a sandbox another end: the one at which it ends, or is paused.

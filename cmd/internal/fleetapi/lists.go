@@ -90,13 +90,13 @@ const asleep = "hibernated"
 // once is a list in which each session that is kept where all nodes have it stands once: each
 // node has listed it, and it is at none of them. One that has a kernel meanwhile is there.
 func once(all []json.RawMessage) []json.RawMessage {
-	type session struct{ Session, Cwd, Workspace, State string }
+	type session struct{ Session, Cwd, Workspace, Kernel, State string }
 	read := func(text json.RawMessage) (key messages.SessionKey, kept bool) {
 		var s session
 		if json.Unmarshal(text, &s) != nil || s.Session == "" || s.Workspace != "" {
 			return messages.SessionKey{}, false
 		}
-		return messages.SessionKey{Session: s.Session, Cwd: s.Cwd}, s.State == asleep
+		return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Kernel: s.Kernel}, s.State == asleep
 	}
 	seen := map[messages.SessionKey]bool{}
 	for _, text := range all {
@@ -194,7 +194,7 @@ func (n *Node) passed(r *http.Request, execution string) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), n.o.TTL/2)
 	defer cancel()
-	key := messages.SessionKey{Session: query.Get("session"), Cwd: n.o.Cwd}.In(query.Get("cwd"))
+	key := n.sessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel"))
 	owner, now, err := m.Owner(ctx, key.ID())
 	switch {
 	case err != nil:

@@ -99,7 +99,7 @@ func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store
 	began := time.Now()
 	o := Options{
 		Directory: s.link, Name: name, TTL: ttl, Front: front, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
-		Clock: func() time.Duration { return time.Since(began) },
+		Kernel: usual, Clock: func() time.Duration { return time.Since(began) },
 	}
 	if kept != nil {
 		s.records = NewRecords(kept, folder(t, t.TempDir()))
@@ -130,6 +130,14 @@ func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store
 }
 
 func newWires() *wires { return &wires{nodes: map[string]http.Handler{}, deaf: map[string]bool{}} }
+
+// usual is the name that a kernelspec has in keys.
+func usual(kernel string) string {
+	if kernel == "python3" {
+		return ""
+	}
+	return kernel
+}
 
 // leave ends a node, and kill has it be silent from now on.
 func (s *server) leave() {
@@ -183,7 +191,7 @@ func (s *server) knows(id string) bool {
 // execute counts in a session, in the way of package httpapi: the turn is asked for before,
 // and for the answer.
 func (s *server) execute(w http.ResponseWriter, r *http.Request) {
-	var in struct{ ID, Session string }
+	var in struct{ ID, Session, Kernel string }
 	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
 		s.t.Error(err)
 		return
@@ -214,7 +222,7 @@ func (s *server) execute(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	turn.Begun()
-	key := messages.SessionKey{Session: in.Session, Cwd: "/w"}
+	key := messages.SessionKey{Session: in.Session, Cwd: "/w", Kernel: usual(in.Kernel)}
 	s.mu.Lock()
 	_, lives := s.sessions[key]
 	s.mu.Unlock()

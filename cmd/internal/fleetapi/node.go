@@ -40,6 +40,9 @@ type Options struct {
 	Version string
 	// Cwd is the working directory of sessions that name none.
 	Cwd string
+	// Kernel is the name that a kernelspec has in the keys of sessions, "" for the one of sessions
+	// that name none. nil: the name itself.
+	Kernel func(name string) string
 	// Sessions and Knows are the sessions of the node, and whether it knows an execution by
 	// its id. Required.
 	Sessions Sessions

@@ -3,8 +3,10 @@ package fleetapi
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -104,5 +106,32 @@ func TestAFront(t *testing.T) {
 		require.Equal(t, a.node.ID(), a.run("f", "l", 0).Result().Header.Get(HeaderNode), "no node chooses it")
 		require.Equal(t, "no_sessions", code(front.ask(http.MethodPost, "/api/executions", `{"session":"n"}`, 0, HeaderNode, front.node.ID())))
 		require.Zero(t, front.node.owned())
+	})
+}
+
+// TestSessionsOfTwoKernelspecs are two, with an owner each; the one that sessions have without
+// naming it is the same under its name.
+func TestSessionsOfTwoKernelspecs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b := join(t, m, w, "a"), join(t, m, w, "b")
+		defer a.leave()
+		defer b.leave()
+		run := func(s *server, id, kernel string, epoch int) *httptest.ResponseRecorder {
+			return s.ask(http.MethodPost, "/api/executions", fmt.Sprintf(`{"id":%q,"session":"k","kernel":%q}`, id, kernel), epoch)
+		}
+		first := run(a, "e1", "", 0)
+		require.Equal(t, "1", first.Body.String())
+		other := run(b, "e2", "ir", 0)
+		require.Equal(t, "1", other.Body.String())
+		require.NotEqual(t, first.Header().Get(HeaderNode), other.Header().Get(HeaderNode))
+		require.Equal(t, "2", run(b, "e3", "python3", 1).Body.String())
+		require.Equal(t, "2", run(a, "e4", "ir", 1).Body.String())
+		time.Sleep(4 * ttl) // neither is given up while it has its kernel
+		require.Equal(t, "3", run(a, "e5", "ir", 1).Body.String())
+		require.Equal(t, "3", run(b, "e6", "", 1).Body.String())
+		gone := a.ask(http.MethodDelete, "/api/sessions/k?kernel=ir", "", 1)
+		require.Less(t, gone.Code, 300, gone.Body)
+		require.Equal(t, other.Header().Get(HeaderNode), gone.Header().Get(HeaderNode))
 	})
 }

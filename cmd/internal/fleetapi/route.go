@@ -134,13 +134,13 @@ func (n *Node) named(t target) func(http.Handler) http.Handler {
 				return
 			}
 			r.Body = io.NopCloser(bytes.NewReader(data))
-			var in struct{ ID, Session, Cwd, Workspace, Path string }
+			var in struct{ ID, Session, Cwd, Workspace, Kernel, Path string }
 			if json.Unmarshal(data, &in) != nil || in.Session == "" {
 				h.ServeHTTP(w, r)
 				return
 			}
 			t := t
-			t.body, t.execution, t.key = data, in.ID, messages.SessionKey{Session: in.Session, Cwd: n.o.Cwd}
+			t.body, t.execution, t.key = data, in.ID, n.sessionKey(in.Session, "", in.Kernel)
 			if in.Workspace != "" { // which is there, or it does not begin
 				t.key, t.claims = workspaceKey(in.Workspace), false
 				n.route(w, r, h, t)
@@ -153,6 +153,14 @@ func (n *Node) named(t target) func(http.Handler) http.Handler {
 			n.route(w, r, h, t)
 		})
 	}
+}
+
+// sessionKey is the key of a session that belongs to no workspace.
+func (n *Node) sessionKey(session, cwd, kernel string) messages.SessionKey {
+	if n.o.Kernel != nil && kernel != "" {
+		kernel = n.o.Kernel(kernel)
+	}
+	return messages.SessionKey{Session: session, Cwd: n.o.Cwd, Kernel: kernel}.In(cwd)
 }
 
 // failing reads what is left of a body, or fails as it did.
@@ -182,7 +190,7 @@ func (n *Node) pathed(t target) func(http.Handler) http.Handler {
 			r.Body = io.NopCloser(bytes.NewReader(data))
 			t := t
 			t.body = data
-			t.key = messages.SessionKey{Session: r.PathValue("session"), Cwd: n.o.Cwd}.In(query.Get("cwd"))
+			t.key = n.sessionKey(r.PathValue("session"), query.Get("cwd"), query.Get("kernel"))
 			if name := query.Get("workspace"); name != "" { // what is made and ended there is not the workspace itself
 				t = target{key: workspaceKey(name), body: data}
 			}

@@ -119,7 +119,11 @@ func place(x *execution, epoch string) string {
 	if epoch == "" {
 		return ""
 	}
-	return "?" + url.Values{"session": {x.info.Session}, "cwd": {x.info.Cwd}, "epoch": {epoch}}.Encode()
+	query := url.Values{"session": {x.info.Session}, "cwd": {x.info.Cwd}, "epoch": {epoch}}
+	if x.info.Kernel != "" {
+		query.Set("kernel", x.info.Kernel)
+	}
+	return "?" + query.Encode()
 }
 
 func (a *API) show(w http.ResponseWriter, r *http.Request) {

@@ -100,7 +100,7 @@ func (a *API) TakeOver(from io.Reader) error {
 func (a *API) pin(keys []messages.SessionKey) {
 	for _, key := range keys {
 		a.running.Go(func() { // ends with the call, at the latest with the tree
-			if err := a.o.Host.Session(key.Session, coppice.In(key.Cwd)).Pin(a.life, true); err != nil && a.life.Err() == nil {
+			if err := a.o.Host.Session(key.Session, coppice.In(key.Cwd), coppice.OnKernel(key.Kernel)).Pin(a.life, true); err != nil && a.life.Err() == nil {
 				a.o.Logger.Warn("a session that was pinned is no longer", "session", key.String(), "err", err)
 			}
 		})

@@ -43,6 +43,10 @@ type Options struct {
 	// Root is the folder below which the directories are that clients name; Cwd is it, or in
 	// it. "": anywhere.
 	Root string
+	// Left is a file in which the names of the kernels are for the next server of this host's
+	// user, where sessions outlive their host or are kept on disk: it goes on with them. "": no
+	// server does.
+	Left string
 	// Version is that of the program, for kernel_info_reply.
 	Version string
 	// Logger hears what went wrong with no one to tell. nil: it is not logged.
@@ -59,6 +63,8 @@ type API struct {
 	end     context.CancelFunc
 	unwatch func()
 	runs    sync.WaitGroup // of kernels and connections; Close joins them
+	leaving sync.Mutex     // held while the kernels are written down
+	news    chan struct{}  // has room for one: code was counted
 
 	mu       sync.Mutex
 	kernels  map[string]*kernel       // guarded by mu
@@ -73,13 +79,19 @@ func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, mux: httpserver.NewRoutes(), started: time.Now(), kernels: map[string]*kernel{}, opening: map[string]chan struct{}{}}
+	a := &API{o: o, mux: httpserver.NewRoutes(), started: time.Now(), kernels: map[string]*kernel{}, opening: map[string]chan struct{}{}, news: make(chan struct{}, 1)}
 	a.files = contents.New(o.Cwd, Base)
 	for pattern, serve := range a.files.Routes() {
 		a.mux.HandleFunc(pattern, method(pattern), serve)
 	}
 	a.life, a.end = context.WithCancel(context.Background())
 	a.unwatch = o.Host.Watch(a.changed)
+	if o.Left != "" {
+		if err := a.inherit(a.life); err != nil {
+			o.Logger.Warn("the kernels of the server before are not known", "file", o.Left, "err", err)
+		}
+		a.begin(a.note)
+	}
 	for need, routes := range map[httpserver.Scope]map[string]http.HandlerFunc{
 		httpserver.Read: {
 			"GET /api":                    a.version,
@@ -155,6 +167,7 @@ func (a *API) Close() {
 	a.closed = true
 	a.mu.Unlock()
 	a.unwatch()
+	a.leave()
 	a.end()
 	a.runs.Wait()
 	if err := a.files.Close(); err != nil {

@@ -60,6 +60,7 @@ func (k *kernel) execute(j job) {
 		}
 		k.past.keep(entry{process, n, o.Code, output})
 		k.mu.Unlock()
+		k.a.counted()
 	}
 	if problem != nil {
 		k.reply(j, struct {

@@ -54,6 +54,7 @@ type kernel struct {
 	asks    question             // what waits for an answer
 	past    history              // the code that was counted
 	leased  bool                 // it ends when the last client goes
+	left    bool                 // a server before has left it, and no request has come since
 }
 
 // question is what code asks of a client; the zero value is none.
@@ -74,6 +75,7 @@ type glance struct {
 	state       string
 	active      time.Time
 	connections int
+	left        bool
 }
 
 type status struct {
@@ -92,7 +94,7 @@ func newKernel(a *API, id string, spec coppice.Kernelspec, s *coppice.Session) *
 func (k *kernel) glance() glance {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return glance{k.state, k.active, len(k.clients)}
+	return glance{k.state, k.active, len(k.clients), k.left}
 }
 
 // become changes what the kernel is said to do.
@@ -300,7 +302,7 @@ func (k *kernel) died(exit messages.Exit) {
 func (k *kernel) revive() error {
 	k.mu.Lock()
 	lost, asleep := k.lost, k.asleep
-	k.lost, k.asleep = false, false
+	k.lost, k.asleep, k.left = false, false, false
 	k.mu.Unlock()
 	if asleep && !lost {
 		r, err := k.up(k.life)

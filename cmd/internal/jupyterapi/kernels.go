@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -87,7 +88,7 @@ func (a *API) models(ctx context.Context, list ...*kernel) ([]model, error) {
 	models := make([]model, 0, len(list))
 	for _, k := range list {
 		g := k.glance()
-		if g.state == idle && !live[k.id] {
+		if g.state == idle && !live[k.id] && !g.left {
 			g.state = dead // it was idle for too long; the next request starts it again
 		}
 		models = append(models, model{ID: k.id, Name: k.spec.Name, Activity: stamp(g.active), State: g.state, Connections: g.connections})
@@ -172,6 +173,7 @@ func (a *API) start(ctx context.Context, name, cwd string) (*kernel, error) {
 	}
 	a.learn(k)
 	k.become(idle)
+	a.leave()
 	return k, nil
 }
 
@@ -202,6 +204,7 @@ func (a *API) stop(ctx context.Context, k *kernel) error {
 	k.become(dead)
 	k.publish(nil, "status", status{dead})
 	k.end()
+	a.leave()
 	return k.s.Close(ctx)
 }
 
@@ -279,4 +282,90 @@ func (a *API) restartKernel(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.tell(w, r, http.StatusOK, k)
+}
+
+// inherit goes on with the kernels of an earlier server. Each is as it was, or begins anew, which
+// its next request finds out.
+func (a *API) inherit(ctx context.Context) error {
+	was, err := readLeft(ctx, a.o.Left)
+	if err != nil {
+		return err
+	}
+	kept, err := a.o.Host.Hibernated(ctx)
+	if err != nil {
+		return err
+	}
+	asleep := map[string]bool{}
+	for _, s := range kept {
+		asleep[s.Key.Session] = true
+	}
+	for _, one := range was.Kernels {
+		if time.Since(one.Active) > leftFor && !asleep[one.ID] {
+			continue
+		}
+		k := newKernel(a, one.ID, one.Spec, a.o.Host.Session(one.ID, coppice.In(one.Cwd), coppice.OnKernel(one.Spec.Name)))
+		k.state, k.active, k.count, k.asleep, k.left = idle, one.Active, one.Count, true, true
+		if err := a.add(k); err != nil {
+			k.end()
+			return err
+		}
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, one := range was.Sessions {
+		if k := a.kernels[one.Kernel]; k != nil {
+			a.sessions = append(a.sessions, &document{id: one.ID, path: one.Path, name: one.Name, kind: one.Kind, kernel: k})
+		}
+	}
+	return nil
+}
+
+// counted says that a kernel has counted code, which is written down before long.
+func (a *API) counted() {
+	select {
+	case a.news <- struct{}{}:
+	default: // it will be
+	}
+}
+
+// note writes down what is counted, until the API ends.
+func (a *API) note() {
+	for {
+		select {
+		case <-a.news:
+		case <-a.life.Done():
+			return
+		}
+		select {
+		case <-time.After(leftEvery):
+		case <-a.life.Done():
+			return // the end writes it down
+		}
+		a.leave()
+	}
+}
+
+// leave writes down which kernels there are, for a server that comes after this one. It is called
+// with each change, and at the end.
+func (a *API) leave() {
+	if a.o.Left == "" {
+		return
+	}
+	a.leaving.Lock() // the last one writes last
+	defer a.leaving.Unlock()
+	var l left
+	for _, k := range a.all() {
+		key := k.s.Key()
+		k.mu.Lock()
+		l.Kernels = append(l.Kernels, leftKernel{ID: k.id, Spec: k.spec, Cwd: key.Cwd, Count: k.count, Active: k.active})
+		k.mu.Unlock()
+	}
+	a.mu.Lock()
+	for _, d := range slices.Clone(a.sessions) {
+		l.Sessions = append(l.Sessions, leftDocument{ID: d.id, Path: d.path, Name: d.name, Kind: d.kind, Kernel: d.kernel.id})
+	}
+	a.mu.Unlock()
+	if err := l.write(a.o.Left); err != nil {
+		a.o.Logger.Warn("the kernels could not be written down for the next server", "file", a.o.Left, "err", err)
+	}
 }

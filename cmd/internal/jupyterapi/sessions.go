@@ -208,6 +208,7 @@ func (a *API) createSession(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	a.sessions = append(a.sessions, d)
 	a.mu.Unlock()
+	a.leave()
 	w.Header().Set("Location", Base+"/api/sessions/"+d.id)
 	a.show(w, r, http.StatusCreated, d)
 }
@@ -249,6 +250,7 @@ func (a *API) changeSession(w http.ResponseWriter, r *http.Request) {
 	}
 	used := slices.ContainsFunc(a.sessions, func(d *document) bool { return d.kernel == before })
 	a.mu.Unlock()
+	a.leave()
 	if k != nil && !used {
 		if err := a.stop(r.Context(), before); err != nil {
 			failed(w, err)

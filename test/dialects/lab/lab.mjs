@@ -1,12 +1,14 @@
 // Drives JupyterLab in a headless Chromium, with its kernels in a coppice serve --jupyter: opens
 // a notebook, runs all of it, moves a plot with a slider, interrupts, restarts, answers input(), completes and explains,
-// kills the kernel while it runs, and looks at what the page tells of that.
+// kills the kernel while it runs, and looks at what the page tells of that. On the runner, another
+// server takes the place of the first one meanwhile.
 //
 //	node lab.mjs URL FOLDER PICTURES BACKEND
 //
 // URL is that of JupyterLab, with its token, FOLDER the one with its files, PICTURES one for
 // screenshots, "" for none. CHROMIUM names the browser.
 import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
@@ -129,6 +131,20 @@ await step("it is interrupted", async () => {
   await run("x");
   await shows(last, "40");
 });
+// Sessions of the runner outlive their server.
+if (backend === "runner") {
+  await step("its server is another one", async () => {
+    await run("x = 43");
+    await state("idle");
+    await writeFile(join(folder, "restart"), "");
+    await eventually(async () => !existsSync(join(folder, "restart")) || void await page.waitForTimeout(50));
+    await eventually(async () => { // what is asked while nothing is connected is lost
+      await run("('still', x)");
+      return output(last).filter({ hasText: "('still', 43)" }).first().waitFor({ timeout: 5000 }).then(() => true, () => false);
+    });
+    assert.equal(await dialog.count(), 0, "no kernel has died");
+  });
+}
 await step("it is restarted", async () => {
   await menu("Kernel", /^Restart Kernel…$/);
   await dialog.locator(".jp-mod-accept").click();

@@ -12,6 +12,7 @@ loopback interface, once for each backend. What does not work ends the run with 
 import json
 import os
 import pathlib
+import secrets
 import signal
 import subprocess
 import sys
@@ -28,35 +29,53 @@ def drive(coppice: str, python: str, extras: str, scratch: pathlib.Path, picture
     for sub in ("home", "work", "jupyter"):
         (folder / sub).mkdir(parents=True)
     env = {k: v for k, v in os.environ.items() if not k.startswith(("JUPYTER_", "JPY_", "COPPICE_"))} | {"COPPICE_HOME": str(folder / "home"), "HOME": str(folder / "jupyter")}
-    wrong, running, logs = [], [], []
+    wrong, running, logs, server = [], [], [], None
 
     def start(name, command, **more):
-        logs.append(folder / f"{name}.log")
+        logs.append(folder / f"{name}-{len(logs)}.log")
         with logs[-1].open("wb") as log:
             running.append(subprocess.Popen(command, cwd=folder / "work", stdin=subprocess.DEVNULL, stderr=log, **more))
         return running[-1]
 
     try:
-        server = start("serve", [coppice, "serve", "--addr", "127.0.0.1:0", "--json", "--jupyter", "--backend", backend, "--python", python], env=env | {"PYTHONPATH": extras}, stdout=subprocess.PIPE, text=True)
-        told = json.loads(server.stdout.readline())
-        token = json.loads(pathlib.Path(told["token_file"]).read_text())["token"]
-        start("lab", [
+        token = secrets.token_hex()
+        keep = ["--keep-sessions"] if backend == "runner" else []
+
+        def serve(addr):
+            server = start("serve", [coppice, "serve", "--addr", addr, "--json", "--jupyter", *keep, "--backend", backend, "--python", python], env=env | {"PYTHONPATH": extras, "COPPICE_TOKEN": token}, stdout=subprocess.PIPE, text=True)
+            return server, json.loads(server.stdout.readline())
+
+        server, told = serve("127.0.0.1:0")
+        lab = start("lab", [
             sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0", f"--ServerApp.root_dir={folder / 'work'}",
             "--IdentityProvider.token=of-the-test", "--LabApp.news_url=None", "--LabApp.check_for_updates_class=jupyterlab.NeverCheckForUpdate",
         ], env=env | {"JUPYTER_GATEWAY_URL": told["jupyter_url"], "JUPYTER_GATEWAY_AUTH_TOKEN": token, "JUPYTER_RUNTIME_DIR": str(folder / "jupyter" / "runtime")}, stdout=subprocess.DEVNULL)
-        url = address(folder / "jupyter" / "runtime", running[-1])
-        p = subprocess.run(
+        url = address(folder / "jupyter" / "runtime", lab)
+        p = subprocess.Popen(
             ["node", scratch / "lab.mjs", url + "lab?token=of-the-test", folder / "work", pictures, backend],
-            cwd=scratch, timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            cwd=scratch, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         )
-        print(f"{'ok ' if p.returncode == 0 else 'bad'} {backend}, JupyterLab in Chromium: {p.stdout.strip()}", flush=True)
+        running.append(p)
+        asked, over = folder / "work" / "restart", time.monotonic() + PATIENCE
+        while p.poll() is None and time.monotonic() < over:
+            if asked.exists():  # the page wants this server killed, and another one in its place
+                running.remove(server)
+                server.kill()
+                server.wait(PATIENCE)
+                server, _ = serve(told["url"].removeprefix("http://"))
+                running.insert(0, running.pop())  # JupyterLab ends its kernels there first
+                asked.unlink()
+            time.sleep(0.1)
+        p.kill()
+        running.remove(p)
+        print(f"{'ok ' if p.wait() == 0 else 'bad'} {backend}, JupyterLab in Chromium: {p.stdout.read().strip()}", flush=True)
         if p.returncode != 0:
             wrong.append(f"{backend}: exit code {p.returncode}")
     finally:
         for process in reversed(running):
             process.send_signal(signal.SIGTERM)
             code = process.wait(PATIENCE)
-            if process is running[0] and code not in (0, 143):
+            if process is server and code not in (0, 143):
                 wrong.append(f"{backend}: coppice serve: exit code {code}")
         if wrong:
             print(*(log.read_text()[-3000:] for log in logs), sep="\n")

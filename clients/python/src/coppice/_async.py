@@ -48,9 +48,9 @@ class AsyncClient:
     async def close(self) -> None:
         """As ``Client.close``: the sessions stay."""
 
-    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "") -> AsyncSession:
+    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "", kernel: str = "") -> AsyncSession:
         """A session by its name: as ``Client.session``."""
-        return AsyncSession(self, name, cwd, owner)
+        return AsyncSession(self, name, cwd, owner, kernel=kernel)
 
     def workspace(self, name: str) -> AsyncWorkspace:
         """A workspace that is there, by its name: as ``Client.workspace``."""

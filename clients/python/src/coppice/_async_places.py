@@ -51,9 +51,9 @@ class AsyncWorkspace:
         """End it with all that is in it. One that has ended already is fine."""
         await self._client._ask("DELETE", _asks.workspace_path(self.name))
 
-    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "") -> AsyncSession:
+    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "", kernel: str = "") -> AsyncSession:
         """A session in it: as ``Client.session``; ``cwd`` is relative to its folder."""
-        return AsyncSession(self._client, name, cwd, owner, self.name)
+        return AsyncSession(self._client, name, cwd, owner, self.name, kernel)
 
     async def exec(
         self, args: Sequence[str], *, input: Optional[_asks.AsyncContent] = None, env: Optional[Mapping[str, str]] = None, cwd: str = "",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class AsyncSession:
     """A session of a server, for asyncio. ``AsyncClient.session`` makes it."""
 
-    def __init__(self, client: AsyncClient, name: str, cwd: Optional[str], owner: str, workspace: str = "") -> None:
+    def __init__(self, client: AsyncClient, name: str, cwd: Optional[str], owner: str, workspace: str = "", kernel: str = "") -> None:
         _wire.session_path(name)
         self._client = client
         #: Its name.
@@ -26,6 +26,8 @@ class AsyncSession:
         self.cwd = cwd
         #: The workspace that it belongs to; "": none.
         self.workspace = workspace
+        #: The kernelspec of its kernels; "": the one of sessions that name none.
+        self.kernel = kernel
         self._owner = owner
         self._epochs = _wire.Epochs()
 
@@ -70,7 +72,7 @@ class AsyncSession:
         A loop that is left early should close it: ``async with contextlib.aclosing(…)``.
         """
         client = self._client
-        body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin)
+        body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin, self.kernel)
         events = client._events(_wire.Following(body["id"]))
         ended = False
         try:
@@ -104,7 +106,7 @@ class AsyncSession:
     async def fork(self, copies: int = 1) -> List[AsyncSession]:
         """Copy the session with all its variables: as ``Session.fork``."""
         made = await self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})})
-        return [AsyncSession(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace) for s in made["sessions"]]
+        return [AsyncSession(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace, self.kernel) for s in made["sessions"]]
 
     async def checkpoint(self) -> Checkpoint:
         """Keep the state as it is now, for ``rewind``: as ``Session.checkpoint``."""
@@ -140,5 +142,5 @@ class AsyncSession:
         self._epochs.forget()
 
     async def _ask(self, method: str, action: str, body: Any = None) -> Any:
-        query = _wire.session_query(self.cwd, self.workspace)
+        query = _wire.session_query(self.cwd, self.workspace, self.kernel)
         return await self._client._ask(method, _wire.session_path(self.name, action), body, query=query, again=False)

@@ -79,14 +79,15 @@ class Client:
         The sessions stay: end one with ``Session.close``.
         """
 
-    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "") -> Session:
+    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "", kernel: str = "") -> Session:
         """A session by its name; all who give it share its variables.
 
         Nothing is asked of the server: the first call gives the session an interpreter.
         ``cwd`` is its working directory and a part of its identity; default: the
-        server's.
+        server's. So is ``kernel``, the kernelspec of its kernels; default: the one of
+        sessions that name none.
         """
-        return Session(self, name, cwd, owner)
+        return Session(self, name, cwd, owner, kernel=kernel)
 
     def workspace(self, name: str) -> Workspace:
         """A workspace that is there, by its name. Nothing is asked of the server."""

@@ -51,9 +51,9 @@ class Workspace:
         """End it with all that is in it. One that has ended already is fine."""
         self._client._ask("DELETE", _asks.workspace_path(self.name))
 
-    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "") -> Session:
+    def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "", kernel: str = "") -> Session:
         """A session in it: as ``Client.session``; ``cwd`` is relative to its folder."""
-        return Session(self._client, name, cwd, owner, self.name)
+        return Session(self._client, name, cwd, owner, self.name, kernel)
 
     def exec(
         self, args: Sequence[str], *, input: Optional[_asks.Content] = None, env: Optional[Mapping[str, str]] = None, cwd: str = "",

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Session:
     """A session of a server. ``Client.session`` makes it."""
 
-    def __init__(self, client: Client, name: str, cwd: Optional[str], owner: str, workspace: str = "") -> None:
+    def __init__(self, client: Client, name: str, cwd: Optional[str], owner: str, workspace: str = "", kernel: str = "") -> None:
         _wire.session_path(name)
         self._client = client
         #: Its name.
@@ -25,6 +25,8 @@ class Session:
         self.cwd = cwd
         #: The workspace that it belongs to; "": none.
         self.workspace = workspace
+        #: The kernelspec of its kernels; "": the one of sessions that name none.
+        self.kernel = kernel
         self._owner = owner
         self._epochs = _wire.Epochs()
 
@@ -75,7 +77,7 @@ class Session:
         ``input_request``, for ``input``. Else as ``run``.
         """
         client = self._client
-        body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin)
+        body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin, self.kernel)
         ended = False
         try:
             try:
@@ -110,7 +112,7 @@ class Session:
         ServerError with the code ``fork_refused`` says why it cannot be copied.
         """
         made = self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})})
-        return [Session(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace) for s in made["sessions"]]
+        return [Session(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace, self.kernel) for s in made["sessions"]]
 
     def checkpoint(self) -> Checkpoint:
         """Keep the state as it is now, for ``rewind``, until it is dropped or the server ends.
@@ -161,5 +163,5 @@ class Session:
         self._epochs.forget()
 
     def _ask(self, method: str, action: str, body: Any = None) -> Any:
-        query = _wire.session_query(self.cwd, self.workspace)
+        query = _wire.session_query(self.cwd, self.workspace, self.kernel)
         return self._client._ask(method, _wire.session_path(self.name, action), body, query=query, again=False)

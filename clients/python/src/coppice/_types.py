@@ -138,6 +138,8 @@ class SessionInfo:
     done: int
     restarts: int
     raw: Mapping[str, Any] = field(repr=False)
+    #: The kernelspec of its kernels, where it named one.
+    kernel: str = ""
 
 
 @dataclass(frozen=True)
@@ -211,5 +213,5 @@ def result_of(raw: Mapping[str, Any]) -> Result:
 def session_of(raw: Mapping[str, Any]) -> SessionInfo:
     return SessionInfo(
         name=raw["session"], cwd=raw["cwd"], workspace=raw.get("workspace", ""), state=raw["state"], pinned=raw.get("pinned", False),
-        queue=raw.get("queue", 0), done=raw.get("done", 0), restarts=raw.get("restarts", 0), raw=raw,
+        queue=raw.get("queue", 0), done=raw.get("done", 0), restarts=raw.get("restarts", 0), raw=raw, kernel=raw.get("kernel", ""),
     )

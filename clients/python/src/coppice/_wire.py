@@ -133,17 +133,20 @@ def execution_path(execution: str, action: str = "") -> str:
     return "api/executions/" + quote(execution, safe="") + action
 
 
-def session_query(cwd: Optional[str], workspace: str) -> Dict[str, str]:
+def session_query(cwd: Optional[str], workspace: str, kernel: str = "") -> Dict[str, str]:
     """What tells a session from others of its name."""
-    return {**({"cwd": cwd} if cwd is not None else {}), **({"workspace": workspace} if workspace else {})}
+    return {
+        **({"cwd": cwd} if cwd is not None else {}), **({"workspace": workspace} if workspace else {}),
+        **({"kernel": kernel} if kernel else {}),
+    }
 
 
 def execution_body(
     session: str, cwd: Optional[str], workspace: str, owner: str, code: Code, timeout: Optional[float],
-    env: Optional[Mapping[str, str]], call_env: Optional[Mapping[str, str]], allow_stdin: bool,
+    env: Optional[Mapping[str, str]], call_env: Optional[Mapping[str, str]], allow_stdin: bool, kernel: str = "",
 ) -> Dict[str, Any]:
     """A request to run code. It has a name of ours, so that it may be sent twice."""
-    body: Dict[str, Any] = {"id": uuid.uuid4().hex, "session": session, "cells": cells_of(code), **session_query(cwd, workspace)}
+    body: Dict[str, Any] = {"id": uuid.uuid4().hex, "session": session, "cells": cells_of(code), **session_query(cwd, workspace, kernel)}
     if owner:
         body["owner"] = owner
     if timeout is not None:
