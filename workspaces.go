@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
@@ -46,9 +45,6 @@ func (h *Host) within(key *messages.SessionKey) (*workspace.Workspace, error) {
 	return w, nil
 }
 
-// maxKernelspec is how long the name of a kernelspec may be.
-const maxKernelspec = 128
-
 // named settles the kernelspec of a key: that of sessions that name none has no name. In a
 // workspace with a backend of its own, that one makes all kernels.
 func (h *Host) named(key *messages.SessionKey, ws *workspace.Workspace) error {
@@ -56,8 +52,8 @@ func (h *Host) named(key *messages.SessionKey, ws *workspace.Workspace) error {
 		key.Kernel = ""
 		return nil
 	}
-	if strings.Trim(key.Kernel, "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" || len(key.Kernel) > maxKernelspec {
-		return &RequestError{"kernel", fmt.Sprintf("%.80q is not the name of a kernelspec: those have letters, digits, -, . and _, at most %d", key.Kernel, maxKernelspec)}
+	if !messages.IsKernelspec(key.Kernel) {
+		return &RequestError{"kernel", fmt.Sprintf("%.80q is not the name of a kernelspec: those have letters, digits, -, . and _, at most %d", key.Kernel, messages.MaxKernelspec)}
 	}
 	b, err := h.kernels.With(key.Kernel)
 	if err != nil {

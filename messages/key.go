@@ -21,6 +21,15 @@ type SessionKey struct {
 	Kernel string `json:"kernel,omitempty"`
 }
 
+// MaxKernelspec is how long the name of a kernelspec may be, in bytes.
+const MaxKernelspec = 128
+
+// IsKernelspec reports whether a text can be the name of a kernelspec, as Jupyter has them: letters,
+// digits, -, . and _, at most [MaxKernelspec]; or "".
+func IsKernelspec(name string) bool {
+	return len(name) <= MaxKernelspec && strings.Trim(name, "-._0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+}
+
 var escapeSession = strings.NewReplacer("%", "%25", "@", "%40", "/", "%2F")
 
 // within stands between the name of a workspace and that of a session. No name holds it,

@@ -3,6 +3,7 @@ package messages_test
 import (
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -46,6 +47,12 @@ func TestKeysThatDifferHaveDifferentIDs(t *testing.T) {
 	require.Equal(t, "a@/x", messages.SessionKey{Session: "a", Cwd: "/x"}.String())
 	require.Equal(t, "a", messages.SessionKey{Session: "a"}.String())
 	require.Equal(t, "w:a[ir]@/x", messages.SessionKey{Session: "a", Cwd: "/x", Workspace: "w", Kernel: "ir"}.String())
+}
+
+func TestNamesOfKernelspecs(t *testing.T) {
+	for name, is := range map[string]bool{"": true, "python3": true, "a-b.C_9": true, "a b": false, "a/b": false, "é": false, strings.Repeat("a", messages.MaxKernelspec): true, strings.Repeat("a", messages.MaxKernelspec+1): false} {
+		require.Equal(t, is, messages.IsKernelspec(name), name)
+	}
 }
 
 func TestIDsAreUUIDsAndSort(t *testing.T) {

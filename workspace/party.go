@@ -143,12 +143,12 @@ const (
 	askAgain = 200 * time.Millisecond
 )
 
-// tooMany stops what has started most of the processes, where there are more than there may be;
-// false: there are not, any more. members are those that were just seen, nil: they are looked for,
-// as they are where somebody else was at it. over is a kernel whose cell has ended, 0 for none: it
+// tooMany stops what has started most of the processes, where there are still more than there may
+// be. members are those that were just seen, nil: they are looked for, as they are where somebody
+// else was at it. over is a kernel whose cell has ended, 0 for none: it
 // has nothing to stop. Whoever learns of the limit waits until it is over: what a later cell starts
 // is not ended.
-func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over int) bool {
+func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over int) {
 	if !w.parting.TryLock() {
 		w.parting.Lock()
 		members = nil
@@ -158,13 +158,15 @@ func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over 
 	if members == nil {
 		var err error
 		if members, err = process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup())); err != nil {
-			return false
+			return
 		}
 		t = w.now()
 	}
 	if len(members) <= w.o.Total.Processes { // somebody else has seen to it
-		return false
+		return
 	}
+	ctx, cancel := context.WithTimeout(ctx, partyTime)
+	defer cancel()
 	var biggest *party
 	most := 0
 	for _, p := range parties(members, t) {
@@ -177,7 +179,7 @@ func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over 
 		}
 	}
 	if biggest == nil {
-		return false
+		return
 	}
 	e := &ending{root: biggest.root, met: w.over(messages.LimitProcesses, count(len(members)), count(w.o.Total.Processes), "what has started most of them was stopped")}
 	if e.root == 0 { // one of them may have become a kernel all the same
@@ -196,13 +198,10 @@ func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over 
 		}
 		again()
 	}
-	ctx, cancel := context.WithTimeout(ctx, partyTime)
-	defer cancel()
 	w.endParty(ctx, biggest.root, part, again, 0)
 	w.mu.Lock()
 	e.until = time.Now()
 	w.mu.Unlock()
-	return true
 }
 
 // endParty ends what a kernel or a process has started, and a process itself, until nothing

@@ -68,11 +68,15 @@ func TestSessionsNameTheirKernels(t *testing.T) {
 	require.NoError(t, on("toy").Close(t.Context()))
 	require.Equal(t, messages.StateKept, run(t, on(""), cells("n")).State)
 
-	// In a workspace whose kernels are those of the host, all of them; in one that has its own, those of its backend.
+	// In a workspace whose kernels are those of the host, all of them; in one that has its own, none of the other backend.
 	_, err = host.Workspace(t.Context(), "w", workspace.Options{})
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeOK, run(t, host.Session("a", coppice.InWorkspace("w"), coppice.OnKernel("coppice")), cells("__coppice__")).Outcome)
 	require.Equal(t, messages.OutcomeOK, run(t, host.Session("a", coppice.InWorkspace("w"), coppice.OnKernel("toy")), cells("count")).Outcome)
+	_, err = host.Workspace(t.Context(), "own", workspace.Options{Pass: []string{"XDG_DATA_HOME"}})
+	require.NoError(t, err)
+	_, err = host.Session("a", coppice.InWorkspace("own"), coppice.OnKernel("coppice")).Execute(t.Context(), cells("1"))
+	require.ErrorContains(t, err, `for kernels of the gateway backend: "coppice" is none of them`)
 }
 
 // TestTheRunnerHasOneKernelspec, with two names; others are refused before anything starts.

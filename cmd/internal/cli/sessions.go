@@ -126,7 +126,7 @@ func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsF
 			return key, err
 		}
 		if len(runs) > 0 {
-			key.Cwd = runs[0].Cwd
+			key.Cwd, key.Kernel = runs[0].Cwd, runs[0].Kernel
 		}
 	default:
 		return key, console.Usagef("there are %d sessions %s: say which with %s", len(found), name, strings.Join(each, ", or "))
@@ -160,19 +160,26 @@ func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 	}.Make()
 }
 
-// sessionRows is a table of sessions. It tells of workspaces where one has any.
+// sessionRows is a table of sessions. It tells of workspaces and kernelspecs where one has any.
 func sessionRows(list []client.Session) [][]string {
 	rows := [][]string{{"session", "state", "memory", "waiting", "pinned", "restarts", "folder"}}
-	some := slices.ContainsFunc(list, func(s client.Session) bool { return s.Workspace != "" })
-	if some {
-		rows[0] = append(rows[0], "workspace")
-	}
 	for _, s := range list {
-		row := sessionRow(s)
-		if some {
-			row = append(row, s.Workspace)
+		rows = append(rows, sessionRow(s))
+	}
+	for _, more := range []struct {
+		title string
+		of    func(client.Session) string
+	}{
+		{"workspace", func(s client.Session) string { return s.Workspace }},
+		{"kernel", func(s client.Session) string { return s.Kernel }},
+	} {
+		if !slices.ContainsFunc(list, func(s client.Session) bool { return more.of(s) != "" }) {
+			continue
 		}
-		rows = append(rows, row)
+		rows[0] = append(rows[0], more.title)
+		for i, s := range list {
+			rows[i+1] = append(rows[i+1], more.of(s))
+		}
 	}
 	return rows
 }

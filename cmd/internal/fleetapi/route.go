@@ -135,8 +135,8 @@ func (n *Node) named(t target) func(http.Handler) http.Handler {
 			}
 			r.Body = io.NopCloser(bytes.NewReader(data))
 			var in struct{ ID, Session, Cwd, Workspace, Kernel, Path string }
-			if json.Unmarshal(data, &in) != nil || in.Session == "" {
-				h.ServeHTTP(w, r)
+			if json.Unmarshal(data, &in) != nil || in.Session == "" || !messages.IsKernelspec(in.Kernel) {
+				h.ServeHTTP(w, r) // which says what is wrong with it
 				return
 			}
 			t := t
@@ -188,6 +188,10 @@ func (n *Node) pathed(t target) func(http.Handler) http.Handler {
 				return
 			}
 			r.Body = io.NopCloser(bytes.NewReader(data))
+			if !messages.IsKernelspec(query.Get("kernel")) {
+				h.ServeHTTP(w, r) // as above
+				return
+			}
 			t := t
 			t.body = data
 			t.key = n.sessionKey(r.PathValue("session"), query.Get("cwd"), query.Get("kernel"))

@@ -66,6 +66,9 @@ func (a *API) sessions(w http.ResponseWriter, r *http.Request) {
 // at is the session of a name, in a directory and a workspace, of a kernelspec. The error is
 // for the client.
 func (a *API) at(name, cwd, within, kernel string) (*coppice.Session, messages.SessionKey, error) {
+	if !messages.IsKernelspec(kernel) { // it is not kept, as what is run is
+		return nil, messages.SessionKey{}, unfit{fmt.Sprintf("%.80q is not the name of a kernelspec", kernel), "use letters, digits, -, . and _, or leave it out"}
+	}
 	if within == "" {
 		key := a.key(name, cwd)
 		if a.o.Root != "" && !file.Below(a.o.Root, key.Cwd) {

@@ -2,7 +2,6 @@ package jupyterapi_test
 
 import (
 	"context"
-	"log/slog"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,7 +11,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi"
 	"github.com/coppice-run/coppice/test/testpython"
 )
@@ -23,28 +21,17 @@ import (
 func TestKernelsOutliveTheirServer(t *testing.T) {
 	t.Parallel()
 	home, cwd, left := t.TempDir(), t.TempDir(), filepath.Join(t.TempDir(), "jupyter.json")
-	begin := func() (s *server, end func()) {
+	next := func() (s *server, leave func()) {
 		o := coppice.Options{Home: home, Backend: coppice.Runner(coppice.RunnerOptions{}), Python: testpython.Path(t), Env: os.Environ(), KeepSessions: true, KeepFor: 10 * time.Minute}
-		host, err := coppice.Start(t.Context(), o)
-		require.NoError(t, err)
-		api := jupyterapi.New(jupyterapi.Options{Host: host, Cwd: cwd, Left: left, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)})
-		l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token}, api.Mounts()...)
-		require.NoError(t, err)
-		ctx, stop := context.WithCancel(context.Background())
-		ended := make(chan error, 1)
-		go func() { ended <- l.Serve(ctx) }()
-		transport := &http.Transport{}
-		return &server{t: t, url: l.URL() + jupyterapi.Base, cwd: cwd, host: host, http: &http.Client{Transport: transport}}, func() {
-			c, cancel := context.WithTimeout(context.Background(), time.Minute)
+		s, end := begin(t, o, jupyterapi.Options{Cwd: cwd, Left: left})
+		return s, func() {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
-			require.True(t, host.Leave(c).Clean())
-			stop()
-			require.NoError(t, <-ended)
-			transport.CloseIdleConnections()
-			api.Close()
+			require.True(t, s.host.Leave(ctx).Clean())
+			end()
 		}
 	}
-	s, end := begin()
+	s, end := next()
 	var doc struct {
 		ID     string
 		Kernel struct{ ID string }
@@ -57,7 +44,7 @@ func TestKernelsOutliveTheirServer(t *testing.T) {
 	s.rest("DELETE", "/api/kernels/"+gone, "", http.StatusNoContent, nil)
 	end()
 
-	s, end = begin()
+	s, end = next()
 	var list []object
 	s.rest("GET", "/api/kernels", "", http.StatusOK, &list)
 	require.Len(t, list, 2)
@@ -84,7 +71,7 @@ func TestKernelsOutliveTheirServer(t *testing.T) {
 
 	// What is not a record is not taken for one, and who keeps nothing begins with nothing.
 	require.NoError(t, os.WriteFile(left, []byte("{"), 0o600))
-	s, end = begin()
+	s, end = next()
 	s.rest("GET", "/api/kernels", "", http.StatusOK, &list)
 	require.Empty(t, list)
 	for _, id := range []string{other, doc.Kernel.ID} {

@@ -43,26 +43,35 @@ func serve(t *testing.T, more ...func(*coppice.Options)) *server {
 	for _, change := range more {
 		change(&o)
 	}
+	s, end := begin(t, o, jupyterapi.Options{Cwd: t.TempDir()})
+	t.Cleanup(func() {
+		end()
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		require.True(t, s.host.Shutdown(ctx).Clean())
+	})
+	return s
+}
+
+// begin starts a host and a server of its kernels, which end ends.
+func begin(t *testing.T, o coppice.Options, of jupyterapi.Options) (s *server, end func()) {
+	t.Helper()
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
-	cwd := t.TempDir()
-	api := jupyterapi.New(jupyterapi.Options{Host: host, Cwd: cwd, Version: "1.2.3", Logger: slog.New(slog.DiscardHandler)})
+	of.Host, of.Version, of.Logger = host, "1.2.3", slog.New(slog.DiscardHandler)
+	api := jupyterapi.New(of)
 	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token}, api.Mounts()...)
 	require.NoError(t, err)
-	ctx, end := context.WithCancel(context.Background())
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Serve(ctx) }()
 	transport := &http.Transport{}
-	t.Cleanup(func() {
-		end()
+	return &server{t: t, url: l.URL() + jupyterapi.Base, cwd: of.Cwd, host: host, http: &http.Client{Transport: transport}}, func() {
+		stop()
 		require.NoError(t, <-ended)
 		transport.CloseIdleConnections()
 		api.Close()
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		require.True(t, host.Shutdown(ctx).Clean())
-	})
-	return &server{t: t, url: l.URL() + jupyterapi.Base, cwd: cwd, host: host, http: &http.Client{Transport: transport}}
+	}
 }
 
 type object = map[string]any

@@ -51,6 +51,9 @@ func (i *Interpreter) speaks(ctx context.Context, name string) (tongue, error) {
 	if at < 0 { // kernels of bash and of Node.js are known by names that are not those of languages
 		at = slices.IndexFunc(specs, func(s coppice.Kernelspec) bool { return strings.EqualFold(s.Name, want) })
 	}
+	if at >= 0 && strings.EqualFold(specs[at].Language, python) { // it was named by its kernelspec
+		want = python
+	}
 	if at >= 0 {
 		return tongue{want, specs[at].Name}, nil
 	}
