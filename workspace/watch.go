@@ -272,7 +272,7 @@ func (w *Workspace) lookAtGroup() {
 	}
 	w.mu.Unlock()
 	if killed {
-		e := &ending{met: w.over(messages.LimitMemory, "more than "+memory(w.o.Total.Memory), "no more", "the system has ended what was in it"), all: true}
+		e := &ending{met: w.endedFor(refused), all: true}
 		w.met(e)
 		if w.group.Legacy() { // it has ended the biggest alone
 			ctx, cancel := context.WithTimeout(context.Background(), killTime)
@@ -287,6 +287,22 @@ func (w *Workspace) lookAtGroup() {
 	if refused && len(w.inGroup()) <= w.o.Total.Processes {
 		w.met(&ending{failed: true, met: w.over(messages.LimitProcesses, count(w.o.Total.Processes+groupTasks)+" and threads", "no more", "the system has refused to start another")})
 	}
+}
+
+// endedFor returns the limit for which the system has ended what was in the control group. Many
+// processes take much memory: where there are more of them than there may be, or the system has
+// refused one, that limit was met before. Where nothing of them is left to be seen, it is not known.
+func (w *Workspace) endedFor(refused bool) messages.ResourceLimitExceeded {
+	most, had, memory := w.o.Total.Processes, "", memory(w.o.Total.Memory)
+	if n := len(w.inGroup()); n > most {
+		had = count(n)
+	} else if refused {
+		had = count(most+groupTasks) + " and threads"
+	}
+	if most > 0 && had != "" {
+		return w.over(messages.LimitProcesses, had, count(most), "the system has ended what was in it, which had more than "+memory+" by then")
+	}
+	return w.over(messages.LimitMemory, "more than "+memory, "no more", "the system has ended what was in it")
 }
 
 var _ supervisor.Behaviour = (*watch)(nil)

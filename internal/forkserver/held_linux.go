@@ -1,13 +1,14 @@
 package forkserver
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-run/coppice/internal/ndjson"
 )
 
 const (
@@ -23,7 +24,8 @@ const (
 // stays in the socket until the next Read, when it was dealt with. It returns whole lines,
 // as long as they fit. It belongs to the one goroutine that reads.
 type heldReader struct {
-	c *Child
+	c    *Child
+	mark []byte
 	// buf is what was seen in the socket, up to seen; given of it was returned, and is
 	// taken out of the socket at the next Read from a buffer that has nothing left.
 	buf         []byte
@@ -35,8 +37,9 @@ type heldReader struct {
 
 // HeldReader returns a reader of Main from which nothing is lost with the process that
 // reads: what it has returned is taken out of the socket when it is read again, and not
-// before. Where that is not known, it is [Child.MainReader].
-func (c *Child) HeldReader() io.Reader { return &heldReader{c: c} }
+// before. Lines that have mark are returned with the bytes that follow them. Where that is not
+// known, it is [Child.MainReader].
+func (c *Child) HeldReader(mark []byte) io.Reader { return &heldReader{c: c, mark: mark} }
 
 // Read returns what has come.
 func (r *heldReader) Read(p []byte) (int, error) {
@@ -96,7 +99,7 @@ func (r *heldReader) look() error {
 			case err != nil || n == 0:
 				return true
 			}
-			if r.whole = bytes.LastIndexByte(r.buf[:n], '\n') + 1; r.whole > 0 {
+			if r.whole = ndjson.Whole(r.buf[:n], r.mark); r.whole > 0 {
 				return true
 			}
 			if n < heldLine && n != r.stuck {

@@ -74,6 +74,11 @@ func (s *scanner) member(name []byte, f *Frame) bool {
 		ok := s.number(&n)
 		f.Count = int(n)
 		return ok && n < 1<<31
+	case "raw":
+		var n uint64
+		ok := s.number(&n)
+		f.Raw = int(n)
+		return ok && n <= MaxRaw
 	case "seconds":
 		return s.float(&f.Seconds)
 	case "data":

@@ -1,6 +1,7 @@
 package ndjson
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ const (
 	MaxFrame = 32 << 20
 	// MaxControl is the longest request on the control descriptor.
 	MaxControl = 16 << 20
+	// MaxRaw is how many bytes follow a line at most.
+	MaxRaw = 64 << 10
 )
 
 // The types of frames. PROTOCOL.md describes them.
@@ -67,6 +70,9 @@ type Frame struct {
 	Text  string `json:"text"`
 	Late  bool   `json:"late"`
 	Chars int64  `json:"chars"`
+	// Raw is how many bytes of text follow the line, in place of Text, and Bytes are those.
+	Raw   int    `json:"raw"`
+	Bytes []byte `json:"-"`
 
 	// display, result, clear
 	Data      messages.Bundle  `json:"data"`
@@ -121,13 +127,18 @@ type Frame struct {
 // errNoType is why an object is not a frame.
 var errNoType = errors.New("the frame has no type")
 
-// ParseFrame reads one line. The frame keeps nothing of line.
+// ParseFrame reads one line, with the bytes that follow it ([Reader.Mark]). The frame keeps
+// nothing of line but Bytes.
 func ParseFrame(line []byte) (Frame, error) {
+	line, raw, _ := bytes.Cut(line, []byte{'\n'})
 	var f Frame
 	if parseFast(line, &f) {
+		f.Bytes = raw
 		return f, nil
 	}
-	return parseAny(line)
+	f, err := parseAny(line)
+	f.Bytes = raw
+	return f, err
 }
 
 // parseAny reads every frame. It is a function of its own so that only its

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"sync"
 )
 
@@ -36,6 +37,17 @@ type Reader struct {
 	from, to int     // what of buf is read and not taken
 	looked   int     // from here on buf was not searched for a line end
 	skipping bool    // the line is too long
+	mark     []byte  // what lines begin with that bytes can follow; nil: none can
+	line     int     // how long the line is whose bytes are waited for, with its end; 0: none are
+	owed     int     // how many bytes follow it
+}
+
+// Mark has the reader take the bytes that follow a line which has mark and ends with their
+// number: Next returns both, with the end of the line between them. They are fewer where
+// mark comes before their end.
+func (r *Reader) Mark(mark []byte) *Reader {
+	r.mark = mark
+	return r
 }
 
 // NewReader returns a reader of lines of at most limit bytes. It borrows a
@@ -72,6 +84,9 @@ func (r *Reader) take() ([]byte, bool) {
 	if r.buf == nil {
 		return nil, false
 	}
+	if r.line > 0 {
+		return r.bytes()
+	}
 	i := bytes.IndexByte((*r.buf)[r.looked:r.to], '\n')
 	if i < 0 {
 		r.looked = r.to
@@ -83,11 +98,84 @@ func (r *Reader) take() ([]byte, bool) {
 	}
 	line := (*r.buf)[r.from : r.looked+i]
 	r.looked += i + 1
+	if r.owed = owed(line, r.mark); r.owed > 0 && !r.skipping {
+		r.line = len(line) + 1
+		return r.bytes()
+	}
 	r.from = r.looked
 	if len(line) > r.limit {
 		r.skipping = true
 	}
 	return line, true
+}
+
+// bytes cuts off a line with the bytes that follow it.
+func (r *Reader) bytes() ([]byte, bool) {
+	size, ok := r.line+r.owed, r.to-r.from >= r.line+r.owed
+	if i := bytes.Index((*r.buf)[r.from+r.line:min(r.to, r.from+size)], r.mark); i >= 0 {
+		size, ok = r.line+i, true
+	}
+	if !ok {
+		return nil, false
+	}
+	whole := (*r.buf)[r.from : r.from+size]
+	r.from += size
+	r.looked = r.from
+	r.line, r.owed = 0, 0
+	return whole, true
+}
+
+// Waiting returns what has come of a line of which not all bytes have, nil for none. When
+// the source has ended it is all there is of it.
+func (r *Reader) Waiting() []byte {
+	if r.line == 0 {
+		return nil
+	}
+	return (*r.buf)[r.from:r.to]
+}
+
+// owed returns how many bytes follow a line.
+func owed(line, mark []byte) int {
+	const longest = 5 // digits
+	if mark == nil || len(line) == 0 || line[len(line)-1] != '}' {
+		return 0
+	}
+	end := len(line) - 1
+	at := end
+	for at > 0 && end-at <= longest && '0' <= line[at-1] && line[at-1] <= '9' {
+		at--
+	}
+	if at == end || !bytes.HasSuffix(line[:at], []byte(`,"raw":`)) || !bytes.Contains(line, mark) {
+		return 0
+	}
+	n, err := strconv.Atoi(string(line[at:end]))
+	if err != nil || n > MaxRaw {
+		return 0
+	}
+	return n
+}
+
+// Whole returns how much of what has come are whole lines, with the bytes that follow them
+// when they have mark.
+func Whole(come, mark []byte) int {
+	whole := 0
+	for {
+		i := bytes.IndexByte(come[whole:], '\n')
+		if i < 0 {
+			return whole
+		}
+		line := whole + i + 1
+		end := line + owed(come[whole:line-1], mark)
+		if end > line {
+			if i := bytes.Index(come[line:min(end, len(come))], mark); i >= 0 {
+				end = line + i
+			}
+		}
+		if end > len(come) {
+			return whole
+		}
+		whole = end
+	}
 }
 
 // fill reads more.

@@ -39,6 +39,7 @@ type Request struct {
 	// init
 	Version int    `json:"version,omitempty"`
 	Mark    string `json:"mark,omitempty"`
+	Raw     bool   `json:"raw,omitempty"`
 	Prelude string `json:"prelude,omitempty"`
 	// Limits bound what the session uses, by name.
 	Limits map[string]int64 `json:"limits,omitempty"`

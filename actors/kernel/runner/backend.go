@@ -156,7 +156,7 @@ func (b *Backend) startIn(ctx context.Context, p *place, o kernel.StartOptions, 
 // prepare sends the session its place in the world and waits until it is ready.
 func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
 	line, err := ndjson.AppendRequest(nil, ndjson.Request{
-		Type: ndjson.TypeInit, Version: ndjson.Version, Mark: string(i.mark), Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude, Limits: i.limits.request(),
+		Type: ndjson.TypeInit, Version: ndjson.Version, Mark: string(i.mark), Raw: true, Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude, Limits: i.limits.request(),
 	})
 	if err != nil {
 		return err

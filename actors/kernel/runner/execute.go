@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +94,7 @@ type cell struct {
 	refused int64         // the processes that the group had refused when the cell began
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
 	stderr  tail
+	raw     [2]text         // what was written to stdout and stderr as bytes
 	seq     uint64          // of the last output frame
 	nth     int             // of the events that came of it
 	from    *estate.Running // how far an earlier host came with it; nil: this one has begun it
@@ -178,9 +180,15 @@ func (c *cell) stuck(ctx context.Context) {
 		return
 	}
 	// What it has said meanwhile comes before what is in the pipe now: it is read first.
-	if !c.i.child.Unread() && ctx.Err() == nil {
+	if !c.i.child.Unread() && ctx.Err() == nil && !bytesCame(c.i.lines.Waiting()) {
 		c.printed(ctx, c.i.child.Drain(ctx))
 	}
+}
+
+// bytesCame reports whether some of the bytes of a frame have come, and not all.
+func bytesCame(line []byte) bool {
+	_, some, _ := bytes.Cut(line, []byte{'\n'})
+	return len(some) > 0
 }
 
 // answers reports whether the side thread runs. By the clock alone it is not known that
@@ -201,11 +209,10 @@ func (c *cell) answers(ctx context.Context) bool {
 // printed passes on what the session did not forward itself.
 func (c *cell) printed(ctx context.Context, o forkserver.Output) {
 	if o.Stdout != "" {
-		c.out(ctx, messages.Stream{Name: messages.StdoutStream, Text: o.Stdout})
+		c.text(ctx, messages.StdoutStream, o.Stdout)
 	}
 	if o.Stderr != "" {
-		c.stderr.add(o.Stderr)
-		c.out(ctx, messages.Stream{Name: messages.StderrStream, Text: o.Stderr})
+		c.text(ctx, messages.StderrStream, o.Stderr)
 	}
 }
 
@@ -215,6 +222,10 @@ func (c *cell) fail(ctx context.Context, err error) (kernel.CellReply, error) {
 		return c.reply, context.Cause(ctx)
 	}
 	err = c.i.gone(err)
+	if f, e := c.i.parse(c.i.lines.Waiting()); e == nil && f.ID == c.id { // the rest of it is in the pipe
+		c.written(ctx, f)
+	}
+	c.unfinished(ctx)
 	c.printed(ctx, c.i.child.LastWords())
 	if c.reply.Exceeded == nil {
 		c.exceeded(c.i.limits.exceededBy(c.i.child.Err()))
@@ -291,13 +302,15 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 	c.markLate(ctx, f)
 	switch f.Type {
 	case ndjson.TypeStdout, ndjson.TypeStderr:
-		if f.Type == ndjson.TypeStderr {
-			c.stderr.add(f.Text)
+		if f.Raw > 0 {
+			c.written(ctx, f)
+			break
 		}
-		c.out(ctx, messages.Stream{Name: messages.StreamName(f.Type), Text: f.Text})
+		c.text(ctx, messages.StreamName(f.Type), f.Text)
 	case ndjson.TypeDisplay:
 		c.out(ctx, messages.Display{Data: f.Data, Metadata: f.Metadata, DisplayID: f.DisplayID, Update: f.Update})
 	case ndjson.TypeResult:
+		c.unfinished(ctx)
 		c.out(ctx, messages.ExecuteResult{Data: f.Data, Metadata: f.Metadata, ExecutionCount: f.Count})
 	case ndjson.TypeClear:
 		c.out(ctx, messages.ClearOutput{Wait: f.Wait})
@@ -312,9 +325,11 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 	case ndjson.TypeHostCancel:
 		c.hostCancel(f.Call)
 	case ndjson.TypeError:
+		c.unfinished(ctx)
 		c.reply.Error = &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback, ErrorPlace: f.Place}
 		c.out(ctx, messages.Error{ErrorDetails: *c.reply.Error})
 	case ndjson.TypeDone:
+		c.unfinished(ctx)
 		c.ended(ctx, f)
 		return true, nil
 	}

@@ -245,7 +245,7 @@ func (s *Server) goOn(ctx context.Context, h *heir, tracer *ipctrace.File) (*Int
 		return nil, err
 	}
 	i := newInterpreter(child, tracer, nil, []byte(n.Mark))
-	i.lines = ndjson.NewReader(child.HeldReader(), ndjson.MaxFrame)
+	i.lines = ndjson.NewReader(child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark)
 	i.copies, i.limits = &s.copies, limits(s.o.Limits)
 	i.info = kernel.Info{ID: fmt.Sprint(n.Process.PID), PID: n.Process.PID, Python: n.Python, Kept: true}
 	n.Generation++

@@ -84,7 +84,7 @@ func newInterpreter(child *forkserver.Child, tracer *ipctrace.File, group *cgrou
 		mark = []byte(rand.Text())
 	}
 	i := &Interpreter{
-		mark: mark, child: child, tracer: tracer, group: group, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame),
+		mark: mark, child: child, tracer: tracer, group: group, lines: ndjson.NewReader(child.MainReader(), ndjson.MaxFrame).Mark(mark),
 		answers: map[uint64]chan struct{}{}, done: make(chan struct{}), writing: make(chan struct{}, 1),
 	}
 	// A process that the session started may hold its descriptors open for ever: the

@@ -203,7 +203,7 @@ func (k *keeper) hold(ctx context.Context, i *Interpreter, key messages.SessionK
 		}
 		return
 	}
-	i.lines, i.kept = ndjson.NewReader(i.child.HeldReader(), ndjson.MaxFrame), h
+	i.lines, i.kept = ndjson.NewReader(i.child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark), h
 	k.mu.Lock()
 	k.sessions[h.name] = i
 	k.mu.Unlock()

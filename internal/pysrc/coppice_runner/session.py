@@ -25,7 +25,7 @@ from .source import Compiler
 from .stdin import Input, Stdin
 from .streams import Output, Stream
 from .surroundings import directory, flush_libc, following, leave_fork, patch, patched
-from .wire import VERSION, Channel, Lines, RequestTooLong, encode, parse, quoted
+from .wire import MOVES, VERSION, Channel, Lines, RequestTooLong, encode, parse, quoted
 
 CO_COROUTINE = 0x80
 
@@ -259,6 +259,7 @@ class Session:
         if not isinstance(mark, str):
             raise ValueError("the mark is not text")
         self._channel.mark = mark.encode()
+        self._channel.moves = MOVES and bool(mark) and request.get("raw") is True
         try:
             if request.get("version") != VERSION:
                 raise ValueError(f"the host speaks version {request.get('version')}, this is version {VERSION}")

@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from .interrupts import Interrupts
-from .wire import MAX_TEXT, Channel, encode, quoted
+from .wire import MAX_TEXT, Channel, encode, quoted, unread
 
 # Text without a line end that is sent nevertheless, in characters.
 _LONG_LINE = 8 << 10
@@ -228,8 +228,8 @@ class Output:
                 return
             if not self._size:
                 self._scatter()
-            self._drain(_PIPE, block=False)
-            self._size, self._due = 0, monotonic() + _SOON
+            if self._drain(_PIPE, block=False):
+                self._size, self._due = 0, monotonic() + _SOON
         finally:
             channel.release()
 
@@ -442,6 +442,17 @@ class Output:
             if not events:
                 return True
             for fd, _ in events:
+                if self._channel.moves and self._ident and self._capture is None:
+                    size = min(unread(fd), most)
+                    if not size:  # the side thread sees to it
+                        return True
+                    if self._channel.room(block, last):
+                        self._move(fd, size)
+                        limit -= size
+                        continue
+                    if not block:
+                        return False
+                    # It was interrupted: what follows goes out behind this.
                 try:
                     data = os.read(fd, most)
                 except (BlockingIOError, InterruptedError):
@@ -454,6 +465,14 @@ class Output:
                 if text:
                     self._send_text(name, text, block, last)
         return False
+
+
+    def _move(self, fd: int, size: int) -> None:
+        """Has the host take what is in a pipe as it is there: its end of the pipe has what
+        was not moved when this process ends."""
+        self._seq += 1
+        header = b'%b{"id":%d,"seq":%d,"type":"%b","raw":%d}\n' % (self._channel.mark, self._ident, self._seq, self._names[fd].encode(), size)
+        self._channel.move(header, fd, size)
 
 
 def drain_descriptor(fd: int) -> str:

@@ -5,9 +5,13 @@ PROTOCOL.md of package ndjson says what the frames mean.
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import select
 import socket
+import sys
+import termios
 import threading
 import time
 from typing import Any, Callable, Dict, Optional
@@ -169,6 +173,10 @@ class Channel:
         self.lock: Any = threading.RLock()
         self._rest = b""  # frames, or the end of one, that wait for the host
         self._writable = select.poll()  # used by who holds the channel
+        # Whether what is in a pipe is moved to the host without being read, from the
+        # host's word on. It is so in no moment with this process alone, whose end may come
+        # in any.
+        self.moves = False
 
     def attach(self, sock: Any) -> None:
         """Begins to send on a socket. A copy of a session does it once more, with
@@ -235,3 +243,46 @@ class Channel:
                 self._rest = bytes(view)
                 return
             self._writable.poll(_STEP_MS)
+
+    def room(self, block: bool, last: bool) -> bool:
+        """Says whether a pipe can be moved: nothing waits for the host, and it takes
+        more. It waits for that as send does. The caller holds the channel."""
+        while True:
+            if self._rest:
+                self.send(b"", block, last)
+            if not self._rest and self._writable.poll(0):
+                return True
+            if not block or (not last and self._interrupted()):
+                return False
+            self._writable.poll(_STEP_MS)
+
+    def move(self, header: bytes, fd: int, size: int) -> None:
+        """Sends a frame and, behind it, size bytes that are in a pipe. The caller holds
+        the channel, and there is room."""
+        self.send(header, block=False)
+        while size and not self._rest:
+            try:
+                moved = os.splice(fd, self._sock.fileno(), size)
+            except OSError:
+                moved = 0
+            if not moved:  # this system does not do it with these
+                break
+            size -= moved
+        if not size:
+            return
+        try:
+            data = os.read(fd, size)
+        except OSError:
+            data = b""
+        if len(data) < size:  # another process has read of the pipe: the frame ends at the next mark
+            data += self.mark + b'{"type":"short"}\n'
+        self.send(data, block=False)
+
+
+# Whether this system can move what is in a pipe.
+MOVES = hasattr(os, "splice")
+
+
+def unread(fd: int) -> int:
+    """Returns how many bytes a pipe holds."""
+    return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)

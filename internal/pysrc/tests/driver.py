@@ -47,6 +47,7 @@ class Driver:
         self.buffers = {self.main: b"", self.control: b""}
         self.cells = 0
         self.parent = None
+        self.mark = init.get("mark", "").encode()
         if spare:
             self.request({"type": "ping", "n": 1}, self.control)
             assert self.frame(self.control)["type"] == "pong"
@@ -82,14 +83,24 @@ class Driver:
         sock = sock or self.main
         deadline = time.monotonic() + patience
         while b"\n" not in self.buffers[sock]:
-            left = deadline - time.monotonic()
-            assert left > 0 and select.select([sock], [], [], left)[0], "nothing came"
-            data = sock.recv(1 << 16)
-            if not data:
+            if not self._more(sock, deadline):
                 return None
-            self.buffers[sock] += data
         line, _, self.buffers[sock] = self.buffers[sock].partition(b"\n")
-        return json.loads(line)
+        frame = json.loads(line[len(self.mark) if line.startswith(self.mark) else 0 :])
+        if "raw" in frame:
+            while len(self.buffers[sock]) < frame["raw"] and self.mark not in self.buffers[sock]:
+                if not self._more(sock, deadline):
+                    return None
+            size = min(frame["raw"], self.buffers[sock].find(self.mark) % (1 << 32))
+            frame["text"], self.buffers[sock] = self.buffers[sock][:size].decode("utf-8", "replace"), self.buffers[sock][size:]
+        return frame
+
+    def _more(self, sock, deadline):
+        left = deadline - time.monotonic()
+        assert left > 0 and select.select([sock], [], [], left)[0], "nothing came"
+        data = sock.recv(1 << 16)
+        self.buffers[sock] += data
+        return bool(data)
 
     def taken(self):
         """Takes what has come on main already, keeps it for frame, and returns
@@ -135,6 +146,7 @@ class Driver:
         made = []
         for _ in range(n):
             copy = Driver.__new__(Driver)
+            copy.mark = self.mark
             copy.main, main = socket.socketpair()
             copy.control, control = socket.socketpair()
             fds = [main.detach(), control.detach(), *os.pipe(), *os.pipe()]

@@ -1,10 +1,14 @@
 """Tests of many small prints: they are gathered, and nothing of them is lost, late or out of
 order."""
 
+import os
+import socket
 import sys
 import unittest
 
 from driver import Driver
+
+from coppice_runner.wire import Channel
 
 MANY = 20_000
 
@@ -18,8 +22,10 @@ def numbers(n, first=0):
 
 
 class GatherTest(unittest.TestCase):
+    init = {}
+
     def start(self, **more):
-        s = Driver(**more)
+        s = Driver(**self.init, **more)
         self.addCleanup(lambda: s.lifeline is not None and self.end(s))
         return s
 
@@ -201,6 +207,54 @@ hits
         self.assertEqual("interrupting", s.frame(s.control)["type"])
         text = text_of(s.cell())
         self.assertEqual(numbers(text.count("\n")), text)
+
+
+@unittest.skipUnless(hasattr(os, "splice"), "this system or this Python does not move what is in a pipe")
+class MovedTest(GatherTest):
+    """The same, when what is in the pipes is moved to the host."""
+
+    init = {"mark": "a-mark-of-the-host", "raw": True}
+
+    def test_what_is_written_is_moved(self):
+        s = self.start()
+        frames = s.execute("import os\n_ = os.write(2, b'\\xe2\\x82\\xac words')\nprint('more')")
+        self.assertIn("raw", next(f for f in frames if f["type"] == "stderr"))
+        self.assertEqual("\u20ac words", text_of(frames, "stderr"))
+        self.assertEqual("more\n", text_of(frames))
+
+    def test_fewer_bytes_than_were_there(self):
+        ours, theirs = socket.socketpair()
+        read, write = os.pipe()
+        os.set_blocking(read, False)
+        channel = Channel(lambda: False, self.fail)
+        channel.attach(theirs)
+        channel.mark = b"mark"
+        os.write(write, b"abc")
+        self.assertTrue(channel.acquire() and channel.room(True, False))
+        channel.move(b'mark{"raw":5}\n', read, 5)
+        self.assertEqual(b'mark{"raw":5}\nabcmark{"type":"short"}\n', ours.recv(1 << 10))
+        for fd in (read, write):
+            os.close(fd)
+        ours.close()
+        theirs.close()
+
+    def test_another_reads_of_the_pipe(self):
+        s = self.start(pipes=True)
+        s.cells += 1
+        code = "import os\nfor _ in range(2000):\n    _ = os.write(1, b'0123456789')\nprint('end')"
+        s.request({"type": "execute", "id": s.cells, "code": code})
+        text = b""
+        os.set_blocking(s.kept[0], False)
+        frames = []
+        while not frames or frames[-1]["type"] != "done":
+            try:
+                text += os.read(s.kept[0], 4096)
+            except BlockingIOError:
+                pass
+            frames.append(s.frame())
+        text += text_of(frames).encode()
+        self.assertEqual(20_000 + len("end\n"), len(text))
+        self.assertEqual([f["seq"] for f in frames if f.get("seq")], list(range(1, 1 + sum(1 for f in frames if f.get("seq")))))
 
 
 if __name__ == "__main__":
