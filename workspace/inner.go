@@ -15,11 +15,12 @@ import (
 )
 
 // How long the end of a workspace may take: that of its processes and of the process
-// that kernels come from, and that of its folder, which waits for its kernels.
+// that kernels come from, that of its kernels, and that of its folder.
 const (
-	stopTimeout   = time.Minute
-	kernelsTime   = 20 * time.Second
-	folderTimeout = 40 * time.Second
+	stopTimeout    = time.Minute
+	kernelsTime    = 20 * time.Second
+	kernelsTimeout = 30 * time.Second
+	folderTimeout  = 20 * time.Second
 )
 
 // kindServer is the kind of the process that kernels come from.
@@ -33,6 +34,8 @@ func (w *Workspace) supervisor() *supervisor.Supervisor {
 		server.Kind = kindServer
 		children = append(children, server)
 	}
+	// It ends before the process that the kernels come from, and everything else before it.
+	children = append(children, supervisor.Spec{Key: "kernels", Kind: "kernels", StopTimeout: kernelsTimeout, New: func() supervisor.Behaviour { return &kernels{w: w} }})
 	if w.limited() {
 		children = append(children, supervisor.Spec{Key: "limits", Kind: "limits", New: func() supervisor.Behaviour { return &watch{w: w} }})
 	}
@@ -157,24 +160,12 @@ func (f *folder) Init(*supervisor.Ctx) error {
 // Handle knows no messages.
 func (f *folder) Handle(_ *supervisor.Ctx, msg any) error { return supervisor.Unknown(msg) }
 
-// Terminate waits for the end of the kernels, and removes what belongs to the
-// workspace alone.
-func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
+// Terminate removes what belongs to the workspace alone.
+func (f *folder) Terminate(*supervisor.Ctx, supervisor.Exit) {
 	w := f.w
-	reason, detail := reasonOf(exit.Value())
-	w.closeAs(reason, detail, true) // if that was not done
 	w.mu.Lock()
-	reply, asked, opened := w.sessionsEnded, w.asked, w.files
+	opened := w.files
 	w.mu.Unlock()
-	if asked {
-		// The gateway and its kernels wait for nothing of the workspace, so that this is
-		// no circle; where the gateway is over, its kernels are.
-		ctx, cancel := context.WithTimeout(context.Background(), kernelsTime)
-		if _, err := reply.Wait(ctx); err != nil && !errors.Is(err, supervisor.ErrGone) {
-			w.set.o.Logger.Warn("the kernels of a workspace have not ended", "workspace", w.name, "err", err)
-		}
-		cancel()
-	}
 	err := errors.Join(w.sweep(), w.forgetProcesses())
 	if opened != nil {
 		err = errors.Join(err, opened.Close())
@@ -185,6 +176,36 @@ func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	}
 	if err != nil {
 		w.set.o.Logger.Warn("something of a workspace is left", "workspace", w.name, "err", err)
+	}
+}
+
+// kernels is the actor that has the kernels of a workspace end, which are children of the
+// gateway.
+type kernels struct{ w *Workspace }
+
+// Init does nothing: they begin with their sessions.
+func (*kernels) Init(*supervisor.Ctx) error { return nil }
+
+// Handle knows no messages.
+func (*kernels) Handle(_ *supervisor.Ctx, msg any) error { return supervisor.Unknown(msg) }
+
+// Terminate waits for their end.
+func (k *kernels) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
+	w := k.w
+	reason, detail := reasonOf(exit.Value())
+	w.closeAs(reason, detail, true) // if that was not done
+	w.mu.Lock()
+	reply, asked := w.sessionsEnded, w.asked
+	w.mu.Unlock()
+	if !asked {
+		return
+	}
+	// The gateway and its kernels wait for nothing of the workspace, so that this is
+	// no circle; where the gateway is over, its kernels are.
+	ctx, cancel := context.WithTimeout(context.Background(), kernelsTime)
+	defer cancel()
+	if _, err := reply.Wait(ctx); err != nil && !errors.Is(err, supervisor.ErrGone) {
+		w.set.o.Logger.Warn("the kernels of a workspace have not ended", "workspace", w.name, "err", err)
 	}
 }
 

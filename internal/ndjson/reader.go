@@ -134,6 +134,9 @@ func (r *Reader) Waiting() []byte {
 	return (*r.buf)[r.from:r.to]
 }
 
+// Parted reports whether some of the bytes have come that follow a line, and not all.
+func (r *Reader) Parted() bool { return r.line > 0 && r.to-r.from > r.line }
+
 // owed returns how many bytes follow a line.
 func owed(line, mark []byte) int {
 	const longest = 5 // digits

@@ -77,6 +77,8 @@ func TestSessionsNameTheirKernels(t *testing.T) {
 	require.NoError(t, err)
 	_, err = host.Session("a", coppice.InWorkspace("own"), coppice.OnKernel("coppice")).Execute(t.Context(), cells("1"))
 	require.ErrorContains(t, err, `for kernels of the gateway backend: "coppice" is none of them`)
+	// Such a kernel has no process that is known: it ends before the gateway of its workspace does.
+	require.Equal(t, messages.OutcomeOK, run(t, host.Session("a", coppice.InWorkspace("own"), coppice.OnKernel("toy")), cells("count")).Outcome)
 }
 
 // TestTheRunnerHasOneKernelspec, with two names; others are refused before anything starts.

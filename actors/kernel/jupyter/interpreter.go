@@ -349,6 +349,11 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	if err != nil && i.server.left(ctx) {
 		err = nil // it cannot be ended any more; its session is elsewhere
 	}
+	if own := i.server.Process; err != nil && own.PID != 0 && process.Ended(own) {
+		if err = nil; i.identity.PID != 0 { // else it is ended with the others of its gateway
+			err = errGatewayEnded
+		}
+	}
 	if err == nil || i.identity.PID == 0 {
 		if err == nil {
 			i.forget()
@@ -361,6 +366,9 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	i.forget()
 	return nil
 }
+
+// errGatewayEnded is why a kernel could not be ended by its gateway.
+var errGatewayEnded = errors.New("its gateway has ended")
 
 // Kill ends the kernel's process, when it is one of this machine.
 func (i *Interpreter) Kill() {

@@ -1,7 +1,6 @@
 package runner
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -94,7 +93,7 @@ type cell struct {
 	refused int64         // the processes that the group had refused when the cell began
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
 	stderr  tail
-	raw     [2]text         // what was written to stdout and stderr as bytes
+	raw     [2]ndjson.Text  // what was written to stdout and stderr as bytes
 	seq     uint64          // of the last output frame
 	nth     int             // of the events that came of it
 	from    *estate.Running // how far an earlier host came with it; nil: this one has begun it
@@ -180,15 +179,9 @@ func (c *cell) stuck(ctx context.Context) {
 		return
 	}
 	// What it has said meanwhile comes before what is in the pipe now: it is read first.
-	if !c.i.child.Unread() && ctx.Err() == nil && !bytesCame(c.i.lines.Waiting()) {
+	if !c.i.child.Unread() && ctx.Err() == nil && !c.i.lines.Parted() {
 		c.printed(ctx, c.i.child.Drain(ctx))
 	}
-}
-
-// bytesCame reports whether some of the bytes of a frame have come, and not all.
-func bytesCame(line []byte) bool {
-	_, some, _ := bytes.Cut(line, []byte{'\n'})
-	return len(some) > 0
 }
 
 // answers reports whether the side thread runs. By the clock alone it is not known that
@@ -206,14 +199,38 @@ func (c *cell) answers(ctx context.Context) bool {
 	return c.i.ask(fair, ping) == nil
 }
 
+// text passes on text of a stream, if there is any, and written what came of it as bytes.
+func (c *cell) text(ctx context.Context, name messages.StreamName, s string) {
+	if s == "" {
+		return
+	}
+	if name == messages.StderrStream {
+		c.stderr.add(s)
+	}
+	c.out(ctx, messages.Stream{Name: name, Text: s})
+}
+
+func (c *cell) written(ctx context.Context, name messages.StreamName, b []byte) {
+	at := 0
+	if name == messages.StderrStream {
+		at = 1
+	}
+	for _, s := range c.raw[at].Add(b) {
+		c.text(ctx, name, s)
+	}
+}
+
+// unfinished passes on what stands for characters that were not finished.
+func (c *cell) unfinished(ctx context.Context) {
+	for at, name := range []messages.StreamName{messages.StdoutStream, messages.StderrStream} {
+		c.text(ctx, name, c.raw[at].End())
+	}
+}
+
 // printed passes on what the session did not forward itself.
 func (c *cell) printed(ctx context.Context, o forkserver.Output) {
-	if o.Stdout != "" {
-		c.text(ctx, messages.StdoutStream, o.Stdout)
-	}
-	if o.Stderr != "" {
-		c.text(ctx, messages.StderrStream, o.Stderr)
-	}
+	c.text(ctx, messages.StdoutStream, o.Stdout)
+	c.text(ctx, messages.StderrStream, o.Stderr)
 }
 
 // fail ends a cell whose session is gone.
@@ -223,7 +240,7 @@ func (c *cell) fail(ctx context.Context, err error) (kernel.CellReply, error) {
 	}
 	err = c.i.gone(err)
 	if f, e := c.i.parse(c.i.lines.Waiting()); e == nil && f.ID == c.id { // the rest of it is in the pipe
-		c.written(ctx, f)
+		c.written(ctx, messages.StreamName(f.Type), f.Bytes)
 	}
 	c.unfinished(ctx)
 	c.printed(ctx, c.i.child.LastWords())
@@ -303,10 +320,10 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 	switch f.Type {
 	case ndjson.TypeStdout, ndjson.TypeStderr:
 		if f.Raw > 0 {
-			c.written(ctx, f)
-			break
+			c.written(ctx, messages.StreamName(f.Type), f.Bytes)
+		} else {
+			c.text(ctx, messages.StreamName(f.Type), f.Text)
 		}
-		c.text(ctx, messages.StreamName(f.Type), f.Text)
 	case ndjson.TypeDisplay:
 		c.out(ctx, messages.Display{Data: f.Data, Metadata: f.Metadata, DisplayID: f.DisplayID, Update: f.Update})
 	case ndjson.TypeResult:

@@ -8,8 +8,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
+	"sync/atomic"
 )
 
 // sent is what became of a request that was sent on.
@@ -57,8 +59,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 			out.Header.Del(name)
 		}
 	}
-	if once {
-		out.Header[keys[0]] = nil // which net/http sees, and nobody is sent
+	transport := n.o.Transport
+	if once && body != nil {
+		transport = again{transport}
 	}
 	n.counts.forwarded.Inc()
 	state := answered
@@ -83,7 +86,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 			}
 			return nil
 		},
-		Transport:     n.o.Transport,
+		Transport:     transport,
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(n.o.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
@@ -98,6 +101,28 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	}
 	proxy.ServeHTTP(w, out)
 	return state, err
+}
+
+// again sends a request once more when a connection that was kept open ends without an answer,
+// in whatever moment: net/http does so for those moments alone in which it reads.
+type again struct{ http.RoundTripper }
+
+// RoundTrip implements [http.RoundTripper].
+func (a again) RoundTrip(r *http.Request) (*http.Response, error) {
+	var kept atomic.Bool
+	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { kept.Store(i.Reused) }})
+	for {
+		resp, err := a.RoundTripper.RoundTrip(r.WithContext(ctx))
+		if err == nil || !kept.Swap(false) || ctx.Err() != nil {
+			return resp, err
+		}
+		body, e := r.GetBody()
+		if e != nil {
+			return nil, err
+		}
+		r = r.Clone(r.Context())
+		r.Body = body
+	}
 }
 
 // ask makes a request of one's own to another node, in the name of one that came: for the

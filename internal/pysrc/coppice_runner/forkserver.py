@@ -27,8 +27,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from . import forks
-from .streams import drain_descriptor
-from .wire import VERSION, encode
+from .wire import VERSION, drain_descriptor, encode
 
 _SIGCHLD = int(signal.SIGCHLD)  # signal's own functions take their time with enums
 

@@ -475,22 +475,6 @@ class Output:
         self._channel.move(header, fd, size)
 
 
-def drain_descriptor(fd: int) -> str:
-    """Returns what can be read from a descriptor now, at most 1 MiB."""
-    parts = []
-    size = 0
-    while size < _MAX_DRAIN:
-        try:
-            data = os.read(fd, _CHUNK)
-        except (BlockingIOError, InterruptedError):
-            break
-        if not data:
-            break
-        parts.append(data)
-        size += len(data)
-    return b"".join(parts).decode("utf-8", "replace")
-
-
 def _write_all(fd: int, data: bytes) -> None:
     while data:
         data = data[os.write(fd, data) :]

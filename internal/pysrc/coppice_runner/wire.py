@@ -286,3 +286,19 @@ MOVES = hasattr(os, "splice")
 def unread(fd: int) -> int:
     """Returns how many bytes a pipe holds."""
     return int.from_bytes(fcntl.ioctl(fd, termios.FIONREAD, b"\0\0\0\0"), sys.byteorder)
+
+
+def drain_descriptor(fd: int) -> str:
+    """Returns what can be read from a descriptor now, at most 1 MiB."""
+    parts = []
+    size = 0
+    while size < 1 << 20:
+        try:
+            data = os.read(fd, _READ)
+        except (BlockingIOError, InterruptedError):
+            break
+        if not data:
+            break
+        parts.append(data)
+        size += len(data)
+    return b"".join(parts).decode("utf-8", "replace")

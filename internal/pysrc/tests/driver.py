@@ -165,7 +165,7 @@ class Driver:
 
     def leftovers(self):
         """Returns what a session that has ended had printed and not sent."""
-        from coppice_runner.streams import drain_descriptor
+        from coppice_runner.wire import drain_descriptor
 
         return [drain_descriptor(fd) for fd in self.kept]
 

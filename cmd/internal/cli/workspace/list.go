@@ -113,12 +113,24 @@ func (a *app) showWorkspace(w client.Workspace) {
 		if i == 0 {
 			name = "refused"
 		}
-		say(name, fmt.Sprintf("%s, %d times, at last %s: it is not among the hosts that may be reached", r.Host, r.Times, r.Last.Local().Format(time.DateTime)))
+		say(name, fmt.Sprintf("%s, %s, at last %s: it is not among the hosts that may be reached", r.Host, times(int64(r.Times)), r.Last.Local().Format(time.DateTime)))
 	}
 	if w.Pinned {
 		say("pinned", "it is spared when another one needs a place")
 	}
-	say("in use", fmt.Sprintf("%d calls, processes and transfers go on", w.InUse))
+	use := fmt.Sprintf("%d calls, processes and transfers go on", w.InUse)
+	if w.InUse == 1 {
+		use = "one call, process or transfer goes on"
+	}
+	say("in use", use)
+}
+
+// times is how often something was.
+func times(n int64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
 }
 
 // limitText is limits in one line.
@@ -162,8 +174,17 @@ func totalLines(w client.Workspace) []string {
 	add(t.Processors > 0, "processors %v", t.Processors)
 	add(w.Kept != "", "kept by %s", w.Kept)
 	add(t.Output > 0, "output %s of each cell and process, kept where it is read", render.Bytes(t.Output))
-	add(u.Ends > 0, "ended for a limit %d times, at last: %s", u.Ends, u.Last)
+	add(u.Ends > 0, "ended for a limit %s, at last: %s", times(int64(u.Ends)), u.Last)
 	return lines
+}
+
+// argument is how one argument of a program is shown: quoted where it is not a plain word, so
+// that it stays in its line.
+func argument(s string) string {
+	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return r == ' ' || r == '"' || r == '\\' || !strconv.IsPrint(r) }) {
+		return s
+	}
+	return strconv.Quote(s)
 }
 
 // processLine is a process in one line.
@@ -175,7 +196,11 @@ func processLine(p client.Process) string {
 			state = p.Exit.Signal
 		}
 	}
-	return fmt.Sprintf("  %-4s %-8s %d  %s", p.ID, state, p.PID, strings.Join(p.Args, " "))
+	args := make([]string, 0, len(p.Args))
+	for _, arg := range p.Args {
+		args = append(args, argument(arg))
+	}
+	return fmt.Sprintf("  %-4s %-8s %d  %s", p.ID, state, p.PID, strings.Join(args, " "))
 }
 
 func (a *app) endCommand() *cobra.Command {

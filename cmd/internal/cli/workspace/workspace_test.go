@@ -205,3 +205,19 @@ func TestAProofThatFails(t *testing.T) {
 		require.Contains(t, out, `"proof"`)
 	}
 }
+
+// TestAWorkspaceIsShownInLines: each process has one, whatever its arguments, and what was
+// once is not told as several.
+func TestAWorkspaceIsShownInLines(t *testing.T) {
+	home, _ := serve(t, map[string]string{
+		"GET /api/workspaces/w":           `{"name":"w","in_use":1,"refused":[{"host":"example.com:443","times":1},{"host":"example.org:80","times":3}],"usage":{"ends":1,"last":"memory"}}`,
+		"GET /api/workspaces/w/processes": `{"processes":[{"id":"p1","pid":7,"state":"running","args":["python","-c","import time\ntime.sleep(9)","","a\u001b[2J"]}]}`,
+	})
+	out, _, err := run(t, home, "", "show", "w")
+	require.NoError(t, err)
+	require.Contains(t, out, `  p1   running  7  python -c "import time\ntime.sleep(9)" "" "a\x1b[2J"`+"\n")
+	require.Contains(t, out, "refused    example.com:443, once, at last")
+	require.Contains(t, out, "example.org:80, 3 times, at last")
+	require.Contains(t, out, "ended for a limit once, at last: memory")
+	require.Contains(t, out, "one call, process or transfer goes on")
+}

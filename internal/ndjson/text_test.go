@@ -1,9 +1,12 @@
-package runner
+package ndjson_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/internal/ndjson"
 )
 
 // TestCharactersOfBytes: what a stream's bytes say is the same in whatever pieces they come,
@@ -24,13 +27,20 @@ func TestCharactersOfBytes(t *testing.T) {
 		{"\xf5\x80", "\ufffd\ufffd"},
 		{"\xe2\xe2\x82\xac", "\ufffd\u20ac"},
 	} {
-		var whole text
-		require.Equal(t, tt.want, whole.add([]byte(tt.bytes))+whole.end(), "%q", tt.bytes)
-		var each text
+		var whole ndjson.Text
+		require.Equal(t, tt.want, strings.Join(whole.Add([]byte(tt.bytes)), "")+whole.End(), "%q", tt.bytes)
+		var each ndjson.Text
 		got := ""
 		for i := range len(tt.bytes) {
-			got += each.add([]byte{tt.bytes[i]})
+			got += strings.Join(each.Add([]byte{tt.bytes[i]}), "")
 		}
-		require.Equal(t, tt.want, got+each.end(), "%q, byte by byte", tt.bytes)
+		require.Equal(t, tt.want, got+each.End(), "%q, byte by byte", tt.bytes)
+	}
+	var long ndjson.Text
+	pieces := long.Add([]byte(strings.Repeat("\u20ac", 20<<10)))
+	require.Len(t, pieces, 4)
+	for _, p := range pieces {
+		require.LessOrEqual(t, len(p), 16<<10)
+		require.Empty(t, strings.Trim(p, "\u20ac"))
 	}
 }
