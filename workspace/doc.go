@@ -37,6 +37,7 @@
 //	supervisor ─┬─ gateway ── kernels of all sessions
 //	            └─ workspaces ─┬─ etl ─┬─ folder        made first, removed last
 //	                           │       ├─ fork server   when it has limits or isolation of its own
+//	                           │       ├─ kernels       with it: they end before it does
 //	                           │       ├─ limits        when all in it together is limited
 //	                           │       └─ processes
 //	                           └─ …

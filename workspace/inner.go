@@ -20,7 +20,7 @@ const (
 	stopTimeout    = time.Minute
 	kernelsTime    = 20 * time.Second
 	kernelsTimeout = 30 * time.Second
-	folderTimeout  = 20 * time.Second
+	folderTimeout  = 40 * time.Second
 )
 
 // kindServer is the kind of the process that kernels come from.
@@ -32,10 +32,10 @@ func (w *Workspace) supervisor() *supervisor.Supervisor {
 	if w.place.Server != nil {
 		server := *w.place.Server
 		server.Kind = kindServer
-		children = append(children, server)
+		// The kernels end before what they come from, and everything else before them.
+		end := supervisor.Spec{Key: "kernels", Kind: "kernels", StopTimeout: kernelsTimeout, New: func() supervisor.Behaviour { return &kernels{w: w} }}
+		children = append(children, server, end)
 	}
-	// It ends before the process that the kernels come from, and everything else before it.
-	children = append(children, supervisor.Spec{Key: "kernels", Kind: "kernels", StopTimeout: kernelsTimeout, New: func() supervisor.Behaviour { return &kernels{w: w} }})
 	if w.limited() {
 		children = append(children, supervisor.Spec{Key: "limits", Kind: "limits", New: func() supervisor.Behaviour { return &watch{w: w} }})
 	}
@@ -160,9 +160,11 @@ func (f *folder) Init(*supervisor.Ctx) error {
 // Handle knows no messages.
 func (f *folder) Handle(_ *supervisor.Ctx, msg any) error { return supervisor.Unknown(msg) }
 
-// Terminate removes what belongs to the workspace alone.
-func (f *folder) Terminate(*supervisor.Ctx, supervisor.Exit) {
+// Terminate waits for the end of the kernels, and removes what belongs to the
+// workspace alone.
+func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 	w := f.w
+	w.endKernels(exit)
 	w.mu.Lock()
 	opened := w.files
 	w.mu.Unlock()
@@ -180,7 +182,7 @@ func (f *folder) Terminate(*supervisor.Ctx, supervisor.Exit) {
 }
 
 // kernels is the actor that has the kernels of a workspace end, which are children of the
-// gateway.
+// gateway, where they come from a process of the workspace.
 type kernels struct{ w *Workspace }
 
 // Init does nothing: they begin with their sessions.
@@ -190,12 +192,16 @@ func (*kernels) Init(*supervisor.Ctx) error { return nil }
 func (*kernels) Handle(_ *supervisor.Ctx, msg any) error { return supervisor.Unknown(msg) }
 
 // Terminate waits for their end.
-func (k *kernels) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
-	w := k.w
+func (k *kernels) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) { k.w.endKernels(exit) }
+
+// endKernels has the kernels of the workspace end, and waits until they have. Only the first
+// call does.
+func (w *Workspace) endKernels(exit supervisor.Exit) {
 	reason, detail := reasonOf(exit.Value())
 	w.closeAs(reason, detail, true) // if that was not done
 	w.mu.Lock()
 	reply, asked := w.sessionsEnded, w.asked
+	w.asked = false
 	w.mu.Unlock()
 	if !asked {
 		return
