@@ -30,6 +30,8 @@ type Info struct {
 	Kind Kind   `json:"kind"`
 	// Size is in bytes; of a KindFile alone.
 	Size int64 `json:"size"`
+	// Listed is how long the list of a KindDirectory is for the system, in bytes.
+	Listed int64 `json:"-"`
 	// Mode has the permission bits.
 	Mode fs.FileMode `json:"mode"`
 	// Modified is when the content was changed last.
@@ -44,7 +46,7 @@ func describe(at string, i fs.FileInfo) Info {
 	case 0:
 		info.Kind, info.Size = KindFile, i.Size()
 	case fs.ModeDir:
-		info.Kind = KindDirectory
+		info.Kind, info.Listed = KindDirectory, i.Size()
 	case fs.ModeSymlink:
 		info.Kind = KindLink
 	}

@@ -43,7 +43,7 @@ func (s *filesystemService) entry(f *files.Folder, i files.Info) *filesystem.Ent
 	case files.KindFile, files.KindOther:
 	}
 	e := &filesystem.EntryInfo{
-		Name: filepath.Base(full), Path: full, Size: i.Size, Mode: uint32(i.Mode.Perm()), Permissions: mode.String(),
+		Name: filepath.Base(full), Path: full, Size: i.Size + i.Listed, Mode: uint32(i.Mode.Perm()), Permissions: mode.String(),
 		Owner: self().name, Group: self().group, ModifiedTime: timestamppb.New(i.Modified), Type: typeOf(i.Kind),
 	}
 	if i.Kind == files.KindFile {
@@ -52,7 +52,8 @@ func (s *filesystemService) entry(f *files.Folder, i files.Info) *filesystem.Ent
 	if i.Kind == files.KindLink {
 		e.IsSymlink, e.SymlinkTarget = true, &i.Target
 		if target, err := follow(f, i); err == nil {
-			e.Type, e.Size = typeOf(target.Kind), target.Size
+			at := (*Sandbox)(s).full(target.Path)
+			e.Type, e.Size, e.SymlinkTarget = typeOf(target.Kind), target.Size+target.Listed, &at
 		}
 	}
 	return e
