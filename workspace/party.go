@@ -182,7 +182,7 @@ func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over 
 		return
 	}
 	e := &ending{root: biggest.root, met: w.over(messages.LimitProcesses, count(len(members)), count(w.o.Total.Processes), "what has started most of them was stopped")}
-	if e.root == 0 { // one of them may have become a kernel all the same
+	if e.root <= 0 { // one of them may have become a kernel, or be a process that has just begun
 		for _, id := range biggest.prey(t) {
 			e.pids = append(e.pids, id.PID)
 		}
