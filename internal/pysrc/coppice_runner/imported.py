@@ -172,14 +172,36 @@ class Plots:
         module.show = show  # type: ignore[attr-defined]
 
 
+class Pictures:
+    """Image.show() of Pillow. Elsewhere it starts a program of this machine that shows it."""
+
+    module = "PIL.ImageShow"
+
+    def __init__(self, display: Callable[..., Any]) -> None:
+        self._display = display
+
+    def change(self, module: ModuleType) -> None:
+        """Puts our function in the place of theirs."""
+        theirs = module.show  # type: ignore[attr-defined]
+
+        def show(image: Any, title: Any = None, **options: Any) -> bool:
+            """Shows a picture."""
+            if not hasattr(image, "_repr_png_"):
+                return bool(theirs(image, title, **options))
+            self._display(image)
+            return True
+
+        module.show = show  # type: ignore[attr-defined]
+
+
 def install(display: Callable[..., Any], clear_output: Callable[..., Any], getpass: Callable[..., str], ask: Callable[[bytes], bool], busy: Callable[[], bool]) -> Hook:
     """Waits for the imports. ask sends a frame, and busy says that none can be sent now."""
 
     def own_getpass(module: ModuleType) -> None:
         module.getpass = getpass  # type: ignore[attr-defined]
 
-    shows, figures, plots = IPythonDisplay(display, clear_output), Figures(display), Plots(display)
+    shows, figures, plots, pictures = IPythonDisplay(display, clear_output), Figures(display), Plots(display), Pictures(display)
     comms = Comms(ask, busy, figures.show)
-    hook = Hook({shows.module: shows.change, "getpass": own_getpass, figures.module: figures.change, plots.module: plots.change, **comms.changes()}, comms)
+    hook = Hook({shows.module: shows.change, "getpass": own_getpass, figures.module: figures.change, plots.module: plots.change, pictures.module: pictures.change, **comms.changes()}, comms)
     sys.meta_path.insert(0, hook)  # type: ignore[arg-type]
     return hook

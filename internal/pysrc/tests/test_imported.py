@@ -42,6 +42,8 @@ class ImportedTest(unittest.TestCase):
             "IPython/display.py": "from IPython.core.display_functions import *",
             "IPython/core/__init__.py": "",
             "IPython/core/display_functions.py": FUNCTIONS,
+            "PIL/__init__.py": "",
+            "PIL/ImageShow.py": "def show(image, title=None, **options): print('a window')",
             "plotly/__init__.py": "",
             "plotly/io/__init__.py": "from plotly.io._renderers import *",
             "plotly/io/_renderers.py": RENDERERS,
@@ -127,6 +129,12 @@ class ImportedTest(unittest.TestCase):
     def test_the_renderer_of_plotly_that_is_chosen_stays(self):
         self.session.execute("import os\nos.environ['PLOTLY_RENDERER'] = 'browser'\nfrom plotly import io")
         self.assertEqual([{"type": "stdout", "text": "browser True {}\n"}], self.shown("io.show(io.Figure())"))
+
+    def test_pictures_are_shown(self):
+        self.session.execute("from PIL import ImageShow\nclass Image:\n    def _repr_png_(self): return b'png'\n    def __repr__(self): return 'Image'")
+        self.assertEqual([{"type": "display", "data": {"image/png": "cG5n", "text/plain": "Image"}}], self.shown("shown = ImageShow.show(Image())"))
+        self.assertEqual("True", self.session.value("shown"))
+        self.assertEqual([{"type": "stdout", "text": "a window\n"}], self.shown("_ = ImageShow.show(1, 'title')"))
 
     def test_it_is_not_there(self):
         frames = self.session.execute("sys.path.pop(0)\nsys.path_importer_cache.clear()\nimport no_such_module_at_all")
