@@ -1,7 +1,15 @@
 package workspace
 
+import "github.com/coppice-run/coppice/messages"
+
 // ByLooks has limits kept to without control groups.
 func (o SetOptions) ByLooks() SetOptions {
 	o.looks = true
 	return o
+}
+
+// EndedFor is the limit of a workspace of which nothing is left after the system has ended it
+// for its memory. refused says that it has refused a process as well.
+func EndedFor(t Total, refused bool) messages.ResourceLimitExceeded {
+	return (&Workspace{o: Options{Total: t}}).endedFor(refused)
 }

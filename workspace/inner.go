@@ -15,7 +15,8 @@ import (
 )
 
 // How long the end of a workspace may take: that of its processes and of the process
-// that kernels come from, that of its kernels, and that of its folder.
+// that kernels come from, that of its kernels, and that of its folder, which waits for them
+// where they come from no process of its own.
 const (
 	stopTimeout    = time.Minute
 	kernelsTime    = 20 * time.Second

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/workspace"
 )
@@ -76,6 +77,15 @@ func limitsAsAWhole(t *testing.T, so workspace.SetOptions) {
 	}
 	_, err := w.Open(t.Context(), "negative", workspace.Options{Total: workspace.Total{Memory: -1}})
 	require.ErrorContains(t, err, "negative")
+}
+
+// TestWhatTheSystemHasEnded is told by what was met first, where that is known.
+func TestWhatTheSystemHasEnded(t *testing.T) {
+	both := workspace.Total{Memory: 64 << 20, Processes: 20}
+	require.Equal(t, messages.LimitMemory, workspace.EndedFor(both, false).Limit)
+	require.Equal(t, messages.LimitProcesses, workspace.EndedFor(both, true).Limit)
+	require.Contains(t, workspace.EndedFor(both, true).Detail, "more than 64 MiB of memory by then")
+	require.Equal(t, messages.LimitMemory, workspace.EndedFor(workspace.Total{Memory: 64 << 20}, true).Limit, "there is no other")
 }
 
 // TestWhatAWorkspaceUsesIsSeen counts what a mark and descent tell to be together.

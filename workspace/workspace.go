@@ -57,7 +57,7 @@ type Workspace struct {
 	self          supervisor.Ref                         // its supervisor; guarded by mu
 	files         *files.Folder                          // nil until the folder is there; guarded by mu
 	sessionsEnded supervisor.Reply[bool]                 // the gateway's word, once it was asked; guarded by mu
-	asked         bool                                   // the gateway was; guarded by mu
+	asked         bool                                   // the gateway was, and nobody has waited for its word; guarded by mu
 	procs         []*Process                             // those that run, and those that are remembered; guarded by mu
 	procNext      uint64                                 // the number of the last one; guarded by mu
 	procRun       int                                    // how many run; guarded by mu

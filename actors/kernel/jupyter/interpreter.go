@@ -349,10 +349,8 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	if err != nil && i.server.left(ctx) {
 		err = nil // it cannot be ended any more; its session is elsewhere
 	}
-	if own := i.server.Process; err != nil && own.PID != 0 && process.Ended(own) {
-		if err = nil; i.identity.PID != 0 { // else it is ended with the others of its gateway
-			err = errGatewayEnded
-		}
+	if own := i.server.Process; err != nil && i.identity.PID == 0 && own.PID != 0 && process.Ended(own) {
+		err = nil // it is ended with all of its gateway
 	}
 	if err == nil || i.identity.PID == 0 {
 		if err == nil {
@@ -366,9 +364,6 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	i.forget()
 	return nil
 }
-
-// errGatewayEnded is why a kernel could not be ended by its gateway.
-var errGatewayEnded = errors.New("its gateway has ended")
 
 // Kill ends the kernel's process, when it is one of this machine.
 func (i *Interpreter) Kill() {

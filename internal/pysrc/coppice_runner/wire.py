@@ -30,6 +30,8 @@ MAX_TEXT = 16 << 10
 DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0x40)
 
 _READ = 64 << 10
+# What is taken at once of a pipe that its session does not read, in bytes.
+_MAX_DRAIN = 1 << 20
 # How long a thread waits before it looks again whether it was interrupted.
 _STEP_MS = 20
 
@@ -292,7 +294,7 @@ def drain_descriptor(fd: int) -> str:
     """Returns what can be read from a descriptor now, at most 1 MiB."""
     parts = []
     size = 0
-    while size < 1 << 20:
+    while size < _MAX_DRAIN:
         try:
             data = os.read(fd, _READ)
         except (BlockingIOError, InterruptedError):
