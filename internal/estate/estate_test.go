@@ -134,6 +134,38 @@ func TestALogTellsHowFarACallCame(t *testing.T) {
 	require.Equal(t, []uint64{9}, r.Calls)
 }
 
+// TestALogTellsWhatIsLeftOfCharacters until it is handed on, and which frames were taken.
+func TestALogTellsWhatIsLeftOfCharacters(t *testing.T) {
+	dir := t.TempDir()
+	l, _ := write(t, dir)
+	read := func() *estate.Running {
+		t.Helper()
+		r, err := estate.Read(dir, "x.log", seal, nil)
+		require.NoError(t, err)
+		return r
+	}
+	require.False(t, read().Past(5), "a frame of which an event was handed on may have more")
+	half := [estate.Streams][]byte{{0xf0, 0x9f}, {0xe2}}
+	l.Halves(half, estate.Place{Frame: 6, Nth: 0})
+	r := read()
+	require.Equal(t, half, r.Halves)
+	require.Equal(t, estate.Place{Frame: 6}, r.At)
+	require.True(t, r.Past(6) && !r.Past(7) && !r.Past(0))
+
+	l.Output(messages.Stream{Name: messages.StdoutStream, Text: "\ufffd"}, estate.Place{Frame: 7, Nth: 1})
+	require.Equal(t, half, read().Halves, "it may not be the last")
+	l.Output(messages.ExecuteResult{ExecutionCount: 1}, estate.Place{Frame: 7, Nth: 2})
+	r = read()
+	require.Empty(t, r.Halves[0])
+	require.Empty(t, r.Halves[1])
+	require.False(t, r.Past(7))
+
+	l.Halves([estate.Streams][]byte{[]byte("long"), nil}, estate.Place{Frame: 8})
+	_, err := estate.Read(dir, "x.log", seal, nil)
+	var refused *estate.RefusedError
+	require.ErrorAs(t, err, &refused)
+}
+
 // TestLogsThatAreRefused: one in which a byte was changed, or a line left out or moved,
 // or that has another seal. What is missing at its end was not written.
 func TestLogsThatAreRefused(t *testing.T) {

@@ -19,6 +19,9 @@ import (
 // MaxLog is how many bytes a log takes. What is handed on beyond is left out.
 const MaxLog = 256 << 20
 
+// Streams is how many streams a session has.
+const Streams = 2
+
 // reserve is what a log has beyond its bound for what is no output.
 const reserve = 1 << 20
 
@@ -28,6 +31,7 @@ const (
 	kindCell     = "cell"     // a cell of it is about to be sent
 	kindOutput   = "output"   // an event that came of a frame
 	kindEvent    = "event"    // another event
+	kindHalves   = "halves"   // a frame was taken that ends within a character, or finishes one
 	kindAsk      = "ask"      // code waits for a line
 	kindAnswered = "answered" // and has it
 	kindHost     = "host"     // code calls a function of the host
@@ -49,6 +53,7 @@ type line struct {
 	Frame    uint64                  `json:"f,omitempty"`
 	Nth      int                     `json:"n,omitempty"`
 	Late     bool                    `json:"late,omitempty"`
+	Halves   *[Streams][]byte        `json:"h,omitempty"`
 	Question *Question               `json:"q,omitempty"`
 	Result   *messages.CellResult    `json:"r,omitempty"`
 	Cause    messages.InterruptCause `json:"cause,omitempty"`
@@ -153,6 +158,12 @@ func (l *Log) Output(e messages.Event, at Place) {
 
 // Emitted says that another event is handed on.
 func (l *Log) Emitted(e messages.Event) { l.event(line{Kind: kindEvent}, e) }
+
+// Halves says which starts of characters the frames up to one have left, by stream: it was
+// taken whole, and may have brought no event.
+func (l *Log) Halves(of [Streams][]byte, at Place) {
+	l.add(line{Kind: kindHalves, Halves: &of, Frame: at.Frame, Nth: at.Nth, Late: at.Late})
+}
 
 // Asked says that code waits for a line, by a frame of the session.
 func (l *Log) Asked(q Question, at Place) {

@@ -13,6 +13,7 @@ import (
 	"io"
 	"path/filepath"
 	"slices"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/internal/file"
 	"github.com/coppice-run/coppice/messages"
@@ -36,6 +37,8 @@ type Running struct {
 	// was handed on of it, Over that its end was.
 	At         Place
 	Said, Over bool
+	// Halves are the starts of characters whose rest has not come, by stream.
+	Halves [Streams][]byte
 	// Stderr is the end of what it wrote there, at most 2 KiB, Failure the error that was
 	// handed on.
 	Stderr  string
@@ -49,6 +52,8 @@ type Running struct {
 	// Events is how many events were handed on, Full that there were more.
 	Events uint64
 	Full   bool
+
+	taken uint64 // the frame that was taken whole, with what it left of Halves
 
 	size int64  // of what was read of the log
 	last []byte // the seal of the last line
@@ -142,6 +147,11 @@ func (r *Running) hear(l line, each func(messages.Event) error) error {
 		r.Begun, r.ID = true, l.ID
 	case kindOutput, kindEvent:
 		return r.event(l, each)
+	case kindHalves:
+		if l.Halves == nil || max(len(l.Halves[0]), len(l.Halves[1])) >= utf8.UTFMax {
+			return refusedf("the log has the start of a character that is none")
+		}
+		r.Halves, r.taken, r.At = *l.Halves, l.Frame, Place{l.Frame, l.Nth, l.Late}
 	case kindAsk, kindAnswered:
 		if l.Question == nil {
 			return refusedf("the log has a question without words")
@@ -162,6 +172,7 @@ func (r *Running) hear(l line, each func(messages.Event) error) error {
 		}
 		r.Ended = append(r.Ended, *l.Result)
 		r.Begun, r.ID, r.At, r.Said, r.Over, r.Stderr, r.Failure, r.Questions, r.Calls = false, 0, Place{}, false, false, "", nil, nil, nil
+		r.Halves, r.taken = [Streams][]byte{}, 0
 	case kindStop:
 		r.Stop = l.Cause
 	case kindFull:
@@ -187,7 +198,9 @@ func (r *Running) event(l line, each func(messages.Event) error) error {
 	case messages.Status:
 		r.Over = e.Status != "" && e.Status != messages.CellRunning
 	case messages.Error:
-		r.Failure = &e.ErrorDetails
+		r.Failure, r.Halves = &e.ErrorDetails, [Streams][]byte{} // which were handed on before it
+	case messages.ExecuteResult:
+		r.Halves = [Streams][]byte{}
 	case messages.Stream:
 		const most = 2 << 10
 		if e.Name == messages.StderrStream {
@@ -199,6 +212,11 @@ func (r *Running) event(l line, each func(messages.Event) error) error {
 		return nil
 	}
 	return each(e)
+}
+
+// Past reports whether a frame was handed on whole.
+func (r *Running) Past(frame uint64) bool {
+	return frame > 0 && (frame < r.At.Frame || frame <= r.taken)
 }
 
 // Claim is what a log says of its call that nobody can prove any more: it serves to tell

@@ -33,6 +33,12 @@ func (t *Text) Add(b []byte) []string {
 	return pieces
 }
 
+// Half returns the start of a character whose rest has not come.
+func (t *Text) Half() []byte { return t.half }
+
+// TextAfter returns a Text that has the start of a character.
+func TextAfter(half []byte) Text { return Text{half} }
+
 // End returns the replacement of a character that was not finished, "" for none.
 func (t *Text) End() string {
 	s := characters(t.half)

@@ -133,6 +133,42 @@ func final(events []messages.Event) bool {
 	return is
 }
 
+// TestAHostIsKilledWithinACharacter: what was written of it before and after are one, where a
+// cell waits within one and where it writes byte for byte.
+func TestAHostIsKilledWithinACharacter(t *testing.T) {
+	const many = 400
+	r := newRole(t)
+	gate := filepath.Join(r.Home, "gate")
+	r.Calls = [][]string{
+		{fmt.Sprintf(`import os, sys, time
+os.write(1, b'a ' + '\U0001f600'.encode()[:2])
+os.write(2, b'b ' + '\u20ac'.encode()[:1])
+print('half', file=sys.stderr)
+while not os.path.exists(%q): time.sleep(.005)
+os.write(1, '\U0001f600'.encode()[2:] + b' c\n')
+os.write(2, '\u20ac'.encode()[1:] + b' d\n')`, gate)},
+		{fmt.Sprintf("import os, time\nfor n in range(%d):\n    for b in '\u00e9\u20ac\U0001f600'.encode():\n        os.write(1, bytes([b])); time.sleep(.0005)", many)},
+	}
+	r.Sessions = len(r.Calls)
+	v := begin(t, r)
+	v.until(t, func() bool {
+		return strings.Contains(textOf(v.seen[name(0)]), "half") && len(v.seen[name(1)]) > many/4
+	})
+	v.kill()
+	host := next(t, r)
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	kept := byID(host)
+	check(t, kept["call-s0"], v.seen[name(0)], "a b half\n\U0001f600 c\n\u20ac d\n")
+	check(t, kept["call-s1"], v.seen[name(1)], strings.Repeat("\u00e9\u20ac\U0001f600", many))
+	for i := range r.Calls {
+		result, err := kept["call-"+name(i)].Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeOK, result.Outcome, result.Reason)
+		require.Empty(t, result.Reason)
+	}
+	require.True(t, host.Shutdown(context.Background()).Clean())
+}
+
 // TestAHostLeaves: what it leaves goes on, also a call that runs.
 func TestAHostLeaves(t *testing.T) {
 	r := newRole(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -93,7 +94,8 @@ type cell struct {
 	refused int64         // the processes that the group had refused when the cell began
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
 	stderr  tail
-	raw     [2]ndjson.Text  // what was written to stdout and stderr as bytes
+	raw     [2]ndjson.Text  // what was written to the streams as bytes
+	halved  bool            // it is noted that a character of them is not whole
 	seq     uint64          // of the last output frame
 	nth     int             // of the events that came of it
 	from    *estate.Running // how far an earlier host came with it; nil: this one has begun it
@@ -211,18 +213,16 @@ func (c *cell) text(ctx context.Context, name messages.StreamName, s string) {
 }
 
 func (c *cell) written(ctx context.Context, name messages.StreamName, b []byte) {
-	at := 0
-	if name == messages.StderrStream {
-		at = 1
-	}
+	at := slices.Index(streams[:], name)
 	for _, s := range c.raw[at].Add(b) {
 		c.text(ctx, name, s)
 	}
+	c.halves()
 }
 
 // unfinished passes on what stands for characters that were not finished.
 func (c *cell) unfinished(ctx context.Context) {
-	for at, name := range []messages.StreamName{messages.StdoutStream, messages.StderrStream} {
+	for at, name := range streams {
 		c.text(ctx, name, c.raw[at].End())
 	}
 }
@@ -312,7 +312,7 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		return false, nil // of a cell that was given up
 	}
 	c.begun = true
-	if c.from != nil && f.Seq > 0 && f.Seq < c.from.At.Frame {
+	if c.from != nil && c.from.Past(f.Seq) {
 		return false, nil // an earlier host has handed it on
 	}
 	c.inOrder(f)

@@ -70,6 +70,22 @@ func (c *cell) resume() {
 	c.reply.Error = c.from.Failure
 	c.stderr.add(c.from.Stderr)
 	c.late = c.from.At.Late
+	for at, half := range c.from.Halves {
+		c.raw[at], c.halved = ndjson.TextAfter(half), true
+	}
+}
+
+// streams are those of a session, as cell.raw has them.
+var streams = [estate.Streams]messages.StreamName{messages.StdoutStream, messages.StderrStream}
+
+// halves notes that the frame in hand was taken, when it ends within a character or an
+// earlier one did.
+func (c *cell) halves() {
+	half := [estate.Streams][]byte{c.raw[0].Half(), c.raw[1].Half()}
+	if now := len(half[0])+len(half[1]) > 0; now || c.halved {
+		c.i.logged().Halves(half, estate.Place{Frame: c.seq, Nth: c.nth, Late: c.late})
+		c.halved = now
+	}
 }
 
 // askAgain asks again what the code waits for an answer to, and has its calls of the
