@@ -114,10 +114,11 @@ var layers = []layer{
 	{dir: "cmd/internal/handover", ours: []string{"internal/estate", "internal/opportunity", "internal/process", "internal/rights"}, theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "cmd/internal/access", ours: []string{"cmd/internal/httpserver", "internal/file", "internal/file/lines"}, theirs: []string{"github.com/gofrs/flock"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
-	{dir: "cmd/internal/fleetapi", ours: []string{"fleet", "fleet/fleettest", "internal/pause", "messages", "store", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
+	{dir: "cmd/internal/dialect", ours: []string{"cmd/internal/httpserver"}},
+	{dir: "cmd/internal/fleetapi", ours: []string{"fleet", "fleet/fleettest", "internal/pause", "messages", "store", "cmd/internal/dialect", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/opportunity", "internal/recording", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/e2b/wire/...", theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/..."}},
-	{dir: "cmd/internal/e2b/...", ours: append([]string{"cmd/internal/e2b/...", "cmd/internal/httpserver"}, public...), theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/...", "github.com/google/uuid"}},
+	{dir: "cmd/internal/e2b/...", ours: append([]string{"cmd/internal/e2b/...", "cmd/internal/dialect", "cmd/internal/httpserver"}, public...), theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/...", "github.com/google/uuid"}},
 	{dir: "cmd/internal/jupyterapi/contents", ours: []string{"internal/file", "notebook", "workspace/files"}},
 	{dir: "cmd/internal/jupyterapi", ours: append([]string{"cmd/internal/httpserver", "cmd/internal/jupyterapi/contents"}, public...), theirs: []string{"github.com/gorilla/websocket"}},
 	{dir: "cmd/internal/telemetry", ours: []string{"messages", "sinks", "sinks/spans"}, theirs: []string{"go.opentelemetry.io/...", "google.golang.org/protobuf/proto"}},

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"crypto/hmac"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/e2b"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/hibernate"
@@ -18,7 +21,8 @@ import (
 // disk as a whole, for sandboxes that are paused, where its backend can, unless it keeps them
 // otherwise: whether it does is known when that was chosen.
 func (a *app) startServer(ctx context.Context, f serveFlags, o coppice.Options) (host *console.Host, keeps bool, err error) {
-	if o.Hibernate == "" && (f.e2b || f.e2bDebug) && f.Backend != "gateway" {
+	kept := f.member == nil || f.member.records != nil // in a fleet, where all nodes have it
+	if o.Hibernate == "" && kept && (f.e2b || f.e2bDebug) && f.Backend != "gateway" {
 		with := o
 		with.Hibernate = hibernate.Lossless
 		if host, err = a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, with); !errors.Is(err, coppice.ErrOptions) {
@@ -32,11 +36,32 @@ func (a *app) startServer(ctx context.Context, f serveFlags, o coppice.Options) 
 // dialect makes what serves E2B's SDKs, and the parts of the server that it is; those are
 // there only when they were asked for.
 func (f serveFlags) dialect(host *coppice.Host, keeps bool, logger *slog.Logger) (*e2b.API, []httpserver.Mount) {
-	api := e2b.New(e2b.Options{Host: host, Keeps: keeps, Logger: logger})
+	o := e2b.Options{Host: host, Keeps: keeps, Logger: logger}
+	if f.member != nil {
+		o.Secret, o.Elsewhere = f.member.sandboxes()
+	}
+	api := e2b.New(o)
 	if !f.e2b {
 		return api, nil
 	}
 	return api, api.Mounts()
+}
+
+// sandboxes is what the tokens of the fleet's sandboxes are made of, and who lists those of the
+// other nodes.
+func (m *membership) sandboxes() (secret []byte, elsewhere func(context.Context) []string) {
+	sum := hmac.New(sha256.New, []byte(m.token))
+	_, _ = sum.Write([]byte("sandboxes of a fleet")) // a hash takes all
+	return sum.Sum(nil), func(ctx context.Context) []string { return m.node.Workspaces(ctx, m.token) }
+}
+
+// dialects are those of the server whose requests go to the nodes that they belong to.
+func dialects(api *e2b.API) map[string]dialect.Dialect {
+	all := map[string]dialect.Dialect{}
+	for _, m := range api.Mounts() {
+		all[m.Pattern] = api
+	}
+	return all
 }
 
 // debug serves the sandbox of E2B_DEBUG, if it was asked for, at its addresses. end ends that,

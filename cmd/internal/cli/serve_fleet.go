@@ -17,6 +17,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -106,7 +107,7 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	for _, with := range []struct {
 		flag  string
 		given bool
-	}{{"--e2b", f.e2b}, {"--e2b-debug", f.e2bDebug}, {"--jupyter", f.jupyter}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}} {
+	}{{"--e2b-debug", f.e2bDebug}, {"--jupyter", f.jupyter}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}} {
 		if with.given {
 			return nil, console.Usagef("%s serves what stays on one machine, and --fleet shares sessions between several: leave one of them out", with.flag)
 		}
@@ -166,6 +167,7 @@ type membership struct {
 	directory fleet.Directory
 	shut      func() error
 	f         fleetFlags
+	token     string // that of all nodes
 	// records is where sessions are kept on disk; nil: none are.
 	records *fleetapi.Records
 	// far is where other machines reach the node; nil: they do not.
@@ -221,11 +223,11 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 		return nil, fmt.Errorf("open the directory of the fleet: %w", err)
 	}
 	asked := make(chan struct{})
-	return &membership{directory: d, shut: shut, f: f.fleet, records: records, far: far, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
+	return &membership{directory: d, shut: shut, f: f.fleet, token: o.Secret, records: records, far: far, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
 }
 
 // attach makes the node that serves the sessions of a host.
-func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metrics, logger *slog.Logger) {
+func (m *membership) attach(host *coppice.Host, api *httpapi.API, dialects map[string]dialect.Dialect, metrics *metrics, logger *slog.Logger) {
 	if m == nil {
 		return
 	}
@@ -234,7 +236,8 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 		Spread: m.f.place != placeHere, Front: m.f.front,
 		Kernel:   func(name string) string { return host.Session("", coppice.OnKernel(name)).Key().Kernel },
 		Sessions: hostSessions{host}, Knows: api.Knows, Running: func() int { return api.Running() + host.Workspaces().Followed() }, Untold: api.Untold, Leave: m.ask,
-		Metrics: metrics.registry, Logger: logger,
+		Dialects: dialects,
+		Metrics:  metrics.registry, Logger: logger,
 	}
 	if m.far != nil {
 		o.Transport = m.far.transport

@@ -107,17 +107,29 @@ func (a *API) signed(r *http.Request) (id, issuer string) {
 		}
 		until = ":" + at
 	}
-	ids := []string{r.Header.Get("E2b-Sandbox-Id")}
-	if ids[0] == "" {
-		ids = nil
-		for _, i := range a.o.Host.Workspaces().List(workspace.Filter{}) {
-			ids = append(ids, i.Name)
-		}
+	by := func(ids []string) (string, string) {
+		return a.signedBy(r, q.Get("path")+":"+operation+":"+q.Get("username")+":", until, ids)
 	}
-	issuers := httpserver.Issuers(r.Context())
+	if id := r.Header.Get("E2b-Sandbox-Id"); id != "" {
+		return by([]string{id})
+	}
+	var here []string
+	for _, i := range a.o.Host.Workspaces().List(workspace.Filter{}) {
+		here = append(here, i.Name)
+	}
+	if id, issuer = by(here); id == "" {
+		id, issuer = by(a.others(r.Context()))
+	}
+	return id, issuer
+}
+
+// signedBy is the one of some sandboxes whose token signed an address, of which before and until
+// are what stands around the token. "": none.
+func (a *API) signedBy(r *http.Request, before, until string, ids []string) (id, issuer string) {
+	given, issuers := r.URL.Query().Get("signature"), httpserver.Issuers(r.Context())
 	for _, id := range ids {
 		for _, issuer := range issuers {
-			sum := sha256.Sum256([]byte(q.Get("path") + ":" + operation + ":" + q.Get("username") + ":" + a.token(accessToken, id, issuer) + until))
+			sum := sha256.Sum256([]byte(before + a.token(accessToken, id, issuer) + until))
 			if same(given, "v1_"+base64.RawStdEncoding.EncodeToString(sum[:])) {
 				return id, issuer
 			}

@@ -116,17 +116,18 @@ func (a *API) listSnapshots(w http.ResponseWriter, r *http.Request) {
 		refuse(w, err)
 		return
 	}
-	page, last := []snapshotInfo{}, ""
+	page, places := []snapshotInfo{}, []string(nil)
 	for _, one := range list {
 		if len(from) > 0 && one.Place() >= string(from) {
 			continue
 		}
 		if len(page) == limit {
-			w.Header().Set("X-Next-Token", base64.RawURLEncoding.EncodeToString([]byte(last)))
+			w.Header().Set(nextHeader, base64.RawURLEncoding.EncodeToString([]byte(places[len(places)-1])))
 			break
 		}
-		page, last = append(page, shownSnapshot(one)), one.Place()
+		page, places = append(page, shownSnapshot(one)), append(places, one.Place())
 	}
+	a.placed(w, places)
 	answer.JSON(w, http.StatusOK, page)
 }
 

@@ -101,7 +101,7 @@ func (a *API) create(w http.ResponseWriter, r *http.Request) {
 		answer.Error(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	s, err := a.open(r.Context(), a.name(r.Header.Get("Idempotency-Key")), o, lives, from)
+	s, err := a.open(r.Context(), a.newName(r), o, lives, from)
 	if err != nil {
 		refuse(w, err)
 		return

@@ -44,6 +44,10 @@ type Options struct {
 	// its coppice.Options.Hibernate: a sandbox can be paused with its memory. false: that is
 	// refused.
 	Keeps bool
+	// Secret is what the tokens of sandboxes are made of, the same at all nodes of a fleet, and
+	// Elsewhere lists the sandboxes of the other nodes. nil: the server is in none.
+	Secret    []byte
+	Elsewhere func(ctx context.Context) []string
 	// Logger hears what went wrong with no one to tell. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -57,6 +61,8 @@ type API struct {
 	life   context.Context
 	end    context.CancelFunc
 	runs   sync.WaitGroup // waits for the ends of sandboxes; Close joins them
+
+	elsewhere elsewhere
 
 	mu     sync.Mutex
 	all    map[*workspace.Workspace]*sandbox // guarded by mu
@@ -79,8 +85,11 @@ func New(o Options) *API {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	a := &API{o: o, secret: make([]byte, 32), mux: httpserver.NewRoutes(), all: map[*workspace.Workspace]*sandbox{}, making: map[string]chan struct{}{}, shelf: shelfOf(o.Host)}
-	_, _ = rand.Read(a.secret) // never fails: crypto/rand ends the program instead
+	a := &API{o: o, secret: o.Secret, elsewhere: elsewhere{turn: make(chan struct{}, 1)}, mux: httpserver.NewRoutes(), all: map[*workspace.Workspace]*sandbox{}, making: map[string]chan struct{}{}, shelf: shelfOf(o.Host)}
+	if a.secret == nil {
+		a.secret = make([]byte, 32)
+		_, _ = rand.Read(a.secret) // never fails: crypto/rand ends the program instead
+	}
 	a.life, a.end = context.WithCancel(context.Background())
 	for _, version := range []string{"", "/v2"} {
 		a.mux.HandleFunc("POST "+version+"/sandboxes", httpserver.Run, a.create)

@@ -18,6 +18,9 @@ import (
 // maxPage is how many sandboxes one page has at most, and unless a client wants fewer.
 const maxPage = 100
 
+// nextHeader is where the next page of a list begins.
+const nextHeader = "X-Next-Token"
+
 // query is which sandboxes a client wants.
 type query struct {
 	metadata  map[string]string
@@ -112,7 +115,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 		return strings.Compare(place(y), place(x))
 	})
 	page := []detail{}
-	last := ""
+	var places []string
 	for _, i := range all {
 		if o.from != "" && (o.ascending && place(i) <= o.from || !o.ascending && place(i) >= o.from) {
 			continue
@@ -122,10 +125,11 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 			continue
 		}
 		if len(page) == o.limit {
-			w.Header().Set("X-Next-Token", base64.RawURLEncoding.EncodeToString([]byte(last)))
+			w.Header().Set(nextHeader, base64.RawURLEncoding.EncodeToString([]byte(places[len(places)-1])))
 			break
 		}
-		page, last = append(page, a.detail(s)), place(i)
+		page, places = append(page, a.detail(s)), append(places, place(i))
 	}
+	a.placed(w, places)
 	answer.JSON(w, http.StatusOK, page)
 }

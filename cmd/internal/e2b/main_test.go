@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +34,10 @@ type server struct {
 	url  string // with the base
 	root string
 	host *coppice.Host
-	http *http.Client
+	api  *e2b.API
+	// asked takes the next request in place of the API; nil: that serves it.
+	asked atomic.Pointer[func(r *http.Request)]
+	http  *http.Client
 }
 
 // serve starts one, whose host keeps no sessions on disk.
@@ -56,7 +60,12 @@ func serveOn(t *testing.T, o coppice.Options) *server {
 	host, err := coppice.Start(t.Context(), o)
 	require.NoError(t, err)
 	api := e2b.New(e2b.Options{Host: host, Keeps: keep != "" && keep != hibernate.Never, Logger: slog.New(slog.DiscardHandler)})
-	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: key}, api.Mounts()...)
+	s := &server{t: t, host: host, api: api}
+	mounts := api.Mounts()
+	for i := range mounts {
+		mounts[i].Handler = s.listening(mounts[i].Handler)
+	}
+	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: key}, mounts...)
 	require.NoError(t, err)
 	ctx, end := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -71,7 +80,19 @@ func serveOn(t *testing.T, o coppice.Options) *server {
 		defer cancel()
 		require.True(t, host.Shutdown(ctx).Clean())
 	})
-	return &server{t: t, root: l.URL(), url: l.URL() + e2b.Base, host: host, http: &http.Client{Transport: transport}}
+	s.root, s.url, s.http = l.URL(), l.URL()+e2b.Base, &http.Client{Transport: transport}
+	return s
+}
+
+// listening lets a test have a request.
+func (s *server) listening(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := s.asked.Load(); f != nil {
+			(*f)(r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // answer is what came back.

@@ -18,6 +18,8 @@
 //     in memory is gone. Who names the last epoch of a session that has ended in order goes on,
 //     once the node that had it says that the request is new; the result says why it begins
 //     anew.
+//   - So are requests in the words of other protocols ([Options].Dialects): package dialect says
+//     what has to be known of one. Lists are those of all nodes.
 //   - A request is sent on once more only when it surely did not arrive, or when it changes
 //     nothing.
 //   - While the directory is away nothing is ended. What needs it is answered 503, with the
@@ -53,6 +55,6 @@
 //
 // Tools, and files and artifacts outside of workspaces, stay with their node: a request with
 // the header Coppice-Node goes to the node that it names. What is streamed to and from a workspace is
-// not held back until the lease is looked at again: a node that was silent for long may have told of a
-// file what is no longer so.
+// not held back until its end: the lease is looked at before each part of it, and an answer that may
+// not go on is cut off. A connection that was taken over, as by a WebSocket, is not looked at.
 package fleetapi

@@ -12,6 +12,8 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"sync/atomic"
+
+	"github.com/coppice-run/coppice/cmd/internal/dialect"
 )
 
 // sent is what became of a request that was sent on.
@@ -128,22 +130,36 @@ func (a again) RoundTrip(r *http.Request) (*http.Response, error) {
 // ask makes a request of one's own to another node, in the name of one that came: for the
 // status and the whole answer.
 func (n *Node) ask(ctx context.Context, r *http.Request, p *peer, pathAndQuery string) (status int, answer []byte, err error) {
+	status, page, err := n.page(ctx, r.Header, p, pathAndQuery)
+	return status, page.Body, err
+}
+
+// credentials are the headers that say who asks.
+var credentials = []string{"Authorization", "X-Api-Key"}
+
+// page is ask with the header of the answer, in the name of whoever a header names.
+func (n *Node) page(ctx context.Context, from http.Header, p *peer, pathAndQuery string) (status int, page dialect.Page, err error) {
 	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
 	defer cancel()
 	defer context.AfterFunc(p.gone, cancel)()
 	out, err := http.NewRequestWithContext(ctx, http.MethodGet, p.URL+pathAndQuery, http.NoBody)
 	if err != nil {
-		return 0, nil, err
+		return 0, page, err
 	}
-	out.Header.Set("Authorization", r.Header.Get("Authorization"))
+	for _, name := range credentials {
+		if v := from.Get(name); v != "" {
+			out.Header.Set(name, v)
+		}
+	}
 	out.Header.Set(HeaderNode, p.ID)
 	resp, err := n.o.Transport.RoundTrip(out)
 	if err != nil {
-		return 0, nil, err
+		return 0, page, err
 	}
 	defer resp.Body.Close()
-	answer, err = io.ReadAll(io.LimitReader(resp.Body, maxList))
-	return resp.StatusCode, answer, err
+	page.Header = resp.Header
+	page.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxList))
+	return resp.StatusCode, page, err
 }
 
 // maxList bounds the answer of a node about what it has, in bytes.

@@ -2,8 +2,10 @@ package fleetapi
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/coppice-run/coppice/fleet"
@@ -69,6 +71,40 @@ func (n *Node) take(ctx context.Context, key messages.SessionKey) (*claim, error
 		n.counts.epochs.Inc()
 	}
 	return n.usedLocked(life, e, own), nil
+}
+
+// forked are the sessions that a fork has made, by its answer.
+func forked(answer []byte) ([]messages.SessionKey, error) {
+	var made struct{ Sessions []messages.SessionKey }
+	err := json.Unmarshal(answer, &made)
+	return made.Sessions, err
+}
+
+// adopt claims what a request has made besides, which nobody has asked for yet. What has a name
+// that is another node's is ended.
+func (n *Node) adopt(ctx context.Context, t target, answer []byte) error {
+	made, err := t.made(answer)
+	if err != nil {
+		return err
+	}
+	for i, key := range made {
+		c, err := n.take(ctx, key)
+		if err == nil {
+			if n.o.Records != nil { // of a session that had the name before
+				n.o.Records.drop(ctx, n, key.ID(), c.own)
+			}
+			c.free()
+			continue
+		}
+		for _, key := range made[i:] {
+			err = errors.Join(err, n.o.Sessions.End(context.WithoutCancel(ctx), key))
+		}
+		if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
+			return refusal(http.StatusConflict, "conflict", "there is a session "+key.String()+" at node "+owned.Node, "name the copies otherwise", 0)
+		}
+		return err
+	}
+	return nil
 }
 
 // usedLocked notes that something needs a claim. n.mu is held.

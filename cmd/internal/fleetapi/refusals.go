@@ -98,5 +98,9 @@ func (n *Node) refuse(ctx context.Context, w http.ResponseWriter, err error) {
 	if no.Epoch != 0 {
 		w.Header().Set(HeaderEpoch, strconv.FormatUint(no.Epoch, 10))
 	}
+	if answer, in := ctx.Value(refusing{}).(func(http.ResponseWriter, *httpserver.Refusal)); in {
+		answer(w, no)
+		return
+	}
 	no.Answer(w)
 }

@@ -26,10 +26,13 @@ type target struct {
 	execution string
 	// starts says that it starts an execution, claims that it may have its session begin.
 	starts, claims bool
-	// forks says that it makes sessions of other names.
-	forks bool
-	// streams says that its body and its answer are not read ahead.
-	streams bool
+	// made reads from its answer what it has made under other names. nil: nothing.
+	made func(answer []byte) ([]messages.SessionKey, error)
+	// streams says that its body and its answer are not read ahead, begins that it starts
+	// something all the same.
+	streams, begins bool
+	// once says that it is done once, however often it comes.
+	once bool
 	// ends is why the session has ended when the request is done; what is kept of it ends, too.
 	ends string
 	body []byte
@@ -48,7 +51,7 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		"POST /api/sessions/{session}/interrupt": n.pathed(byPath), "POST /api/sessions/{session}/reset": n.pathed(target{ends: "the session was reset"}),
 		"POST /api/sessions/{session}/pin": n.pathed(byPath), "POST /api/sessions/{session}/unpin": n.pathed(byPath),
 		"POST /api/sessions/{session}/hibernate": n.pathed(byPath), "POST /api/sessions/{session}/checkpoint": n.pathed(byPath),
-		"POST /api/sessions/{session}/fork":   n.pathed(target{forks: true}),
+		"POST /api/sessions/{session}/fork":   n.pathed(target{made: forked}),
 		"POST /api/sessions/{session}/rewind": n.pathed(target{claims: true}),
 		"POST /api/sessions/{session}/save":   n.pathed(byPath), "POST /api/sessions/{session}/restore": n.pathed(target{claims: true}),
 
@@ -64,6 +67,8 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 			m.Handler = wrap(m.Handler)
 		} else if aboutWorkspace(m.Pattern) {
 			m.Handler = n.inWorkspace(m.Handler)
+		} else if d := n.o.Dialects[m.Pattern]; d != nil {
+			m.Handler = n.in(d, m.Handler)
 		}
 		if !m.Public {
 			m.Handler = n.addressed(m.Handler)
@@ -219,8 +224,8 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 			return
 		case c != nil:
 			w.Header().Set(HeaderNode, n.ID()) // another may have been asked before
+			defer c.free()                     // also when the answer is cut off
 			n.serve(w, r, h, t, c)
-			c.free()
 			return
 		case id == "" && t.starts && n.isDraining() && !n.o.Knows(t.execution): // in a workspace, which is nowhere
 			n.refuse(r.Context(), w, n.ending())
@@ -237,7 +242,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		if p := n.peer(id); p != nil && p.URL != n.url {
 			n.place(t.execution, id)
 			w.Header().Del(HeaderNode)
-			if state, failed = n.forward(w, r, p, t.body, t.starts && t.execution != ""); state == answered {
+			if state, failed = n.forward(w, r, p, t.body, t.starts && t.execution != "" || t.once); state == answered {
 				return
 			}
 			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) || t.spent(r, failed) {
@@ -294,12 +299,12 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		h.ServeHTTP(w, r)
 		return
 	}
-	if (t.claims || t.forks || t.starts) && n.isDraining() {
+	if (t.claims || t.made != nil || t.starts) && n.isDraining() {
 		n.refuse(r.Context(), w, n.ending())
 		return
 	}
 	if t.streams {
-		n.stream(w, r, h, c)
+		n.stream(w, r, h, t, c)
 		return
 	}
 	epoch, err := httpserver.Epoch(r)
@@ -337,8 +342,8 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	}
 	held := newBuffer()
 	held.serve(h, r)
-	if t.forks && held.status == http.StatusCreated {
-		err = n.adopt(r.Context(), held.body.Bytes())
+	if t.made != nil && held.status == http.StatusCreated {
+		err = n.adopt(r.Context(), t, held.body.Bytes())
 	}
 	if t.ends != "" && held.status < http.StatusBadRequest && c.own.Past().Kept != "" {
 		n.changed(t.key, t.ends) // it may have had no kernel, whose end would say so
@@ -362,31 +367,4 @@ func (n *Node) enter(ctx context.Context, c *claim, call fleet.Call, behind bool
 		return nil, no
 	}
 	return turn{begun, c.again(), c.news(behind)}, nil
-}
-
-// adopt claims the sessions that a fork has made, which nobody has asked for yet. Those
-// whose names are another node's are ended.
-func (n *Node) adopt(ctx context.Context, answer []byte) error {
-	var made struct{ Sessions []messages.SessionKey }
-	if err := json.Unmarshal(answer, &made); err != nil {
-		return err
-	}
-	for i, key := range made.Sessions {
-		c, err := n.take(ctx, key)
-		if err == nil {
-			if n.o.Records != nil { // of a session that had the name before
-				n.o.Records.drop(ctx, n, key.ID(), c.own)
-			}
-			c.free()
-			continue
-		}
-		for _, key := range made.Sessions[i:] {
-			err = errors.Join(err, n.o.Sessions.End(context.WithoutCancel(ctx), key))
-		}
-		if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
-			return refusal(http.StatusConflict, "conflict", "there is a session "+key.String()+" at node "+owned.Node, "name the copies otherwise", 0)
-		}
-		return err
-	}
-	return nil
 }

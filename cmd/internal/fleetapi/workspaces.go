@@ -1,10 +1,13 @@
 package fleetapi
 
 import (
+	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 
@@ -15,7 +18,10 @@ import (
 // streamed: it is not read ahead.
 func (n *Node) inWorkspace(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.route(w, r, h, target{key: workspaceKey(r.PathValue("workspace")), streams: true})
+		n.route(w, r, h, target{
+			key: workspaceKey(r.PathValue("workspace")), streams: true,
+			begins: r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/processes"),
+		})
 	})
 }
 
@@ -38,18 +44,82 @@ func (n *Node) makesWorkspace(h http.Handler) http.Handler {
 }
 
 // stream serves a request about a workspace that this node has. The lease is looked at before
-// it; what is streamed cannot be held back for a second look.
-func (n *Node) stream(w http.ResponseWriter, r *http.Request, h http.Handler, c *claim) {
-	if n.isDraining() && r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/processes") {
+// it, and before each part of its answer: where another may have the workspace, the answer ends.
+func (n *Node) stream(w http.ResponseWriter, r *http.Request, h http.Handler, t target, c *claim) {
+	if n.isDraining() && t.begins {
 		n.refuse(r.Context(), w, n.ending())
 		return
 	}
-	if _, err := c.own.Begin(r.Context(), fleet.Call{}); err != nil {
+	turn, err := c.own.Begin(r.Context(), fleet.Call{})
+	if err != nil {
 		n.refuse(r.Context(), w, err)
 		return
 	}
-	h.ServeHTTP(w, r)
+	s := &shown{ResponseWriter: w, ctx: r.Context(), turn: turn}
+	h.ServeHTTP(s, r)
+	switch {
+	case !errors.Is(s.lost, fleet.ErrLost):
+		return
+	case !s.begun:
+		w.Header().Del("Content-Length")
+		n.refuse(r.Context(), w, s.lost)
+	}
+	n.counts.lost.Inc()
+	if s.begun {
+		panic(http.ErrAbortHandler) // an end in order would say that this was all
+	}
 }
+
+// shown is an answer whose parts leave while nobody else can have the workspace. It belongs to
+// the goroutine of the request, as any other.
+type shown struct {
+	http.ResponseWriter
+	ctx   context.Context //nolint:containedctx // it is that of the request
+	turn  *fleet.Turn
+	lost  error // why nothing more leaves; nil: it does
+	begun bool  // something has left
+}
+
+// may reports whether something may leave. It waits while that is not known.
+func (s *shown) may() bool {
+	if s.lost == nil {
+		s.lost = s.turn.Show(s.ctx)
+	}
+	return s.lost == nil
+}
+
+// WriteHeader implements [http.ResponseWriter].
+func (s *shown) WriteHeader(status int) {
+	if s.may() {
+		s.begun = s.begun || status >= http.StatusOK
+		s.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write implements [http.ResponseWriter].
+func (s *shown) Write(p []byte) (int, error) {
+	if !s.may() {
+		return 0, s.lost
+	}
+	s.begun = true
+	return s.ResponseWriter.Write(p)
+}
+
+// Flush implements [http.Flusher].
+func (s *shown) Flush() {
+	if s.may() {
+		s.begun = true
+		_ = http.NewResponseController(s.ResponseWriter).Flush() // one that cannot be flushed is sent at its end
+	}
+}
+
+// Hijack implements [http.Hijacker]. What is said on the connection then is not looked at.
+func (s *shown) Hijack() (net.Conn, *bufio.ReadWriter, error) {
+	return http.NewResponseController(s.ResponseWriter).Hijack()
+}
+
+// Unwrap is for [http.ResponseController].
+func (s *shown) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // spent reports whether a request that was sent on cannot be sent again: its body may be gone.
 func (t target) spent(r *http.Request, failed error) bool {

@@ -49,10 +49,15 @@ func misplaced(r *http.Request) *Refusal {
 // Error returns the problem.
 func (r *Refusal) Error() string { return r.Message }
 
-// Answer answers a request with it.
-func (r *Refusal) Answer(w http.ResponseWriter) {
+// SayWhen sets the header of an answer that says when to make the request again, if that is said.
+func (r *Refusal) SayWhen(w http.ResponseWriter) {
 	if r.Retry > 0 {
 		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(r.Retry.Seconds()))))
 	}
+}
+
+// Answer answers a request with it.
+func (r *Refusal) Answer(w http.ResponseWriter) {
+	r.SayWhen(w)
 	JSON(w, r.Status, map[string]any{"error": r.Problem})
 }
