@@ -247,15 +247,15 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	if err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
-	dialect, more := f.dialect(host.Host, keeps, logger)
-	defer dialect.Close()
+	sandboxes, more := f.dialect(host.Host, keeps, logger)
+	defer sandboxes.Close()
 	kernels, also := f.kernels(host.Host, api.Cwd(), logger)
 	defer kernels.Close()
 	mounts := slices.Concat(api.Mounts(), page, more, also,
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
 	gate, observe := &httpserver.Gate{}, m.observe(host.Traces)
 	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler { return gate.Wrap(observe(next)) }}
-	f.member.attach(host.Host, api, dialects(dialect), m, logger)
+	f.member.attach(host.Host, api, dialects(sandboxes, kernels), m, logger)
 	mounts = f.member.wrap(mounts, &so)
 	server, err := a.listen(ctx, f, path, so, in, mounts)
 	if err != nil {
@@ -264,7 +264,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	if err := f.member.join(ctx, server, so, mounts); err != nil {
 		return nil, errors.Join(err, server.Close(), api.Close())
 	}
-	end, err := f.debug(ctx, dialect, logger)
+	end, err := f.debug(ctx, sandboxes, logger)
 	if err != nil {
 		return nil, errors.Join(err, server.Close(), api.Close())
 	}

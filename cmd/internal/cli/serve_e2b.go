@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
-	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/e2b"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/hibernate"
@@ -53,15 +52,6 @@ func (m *membership) sandboxes() (secret []byte, elsewhere func(context.Context)
 	sum := hmac.New(sha256.New, []byte(m.token))
 	_, _ = sum.Write([]byte("sandboxes of a fleet")) // a hash takes all
 	return sum.Sum(nil), func(ctx context.Context) []string { return m.node.Workspaces(ctx, m.token) }
-}
-
-// dialects are those of the server whose requests go to the nodes that they belong to.
-func dialects(api *e2b.API) map[string]dialect.Dialect {
-	all := map[string]dialect.Dialect{}
-	for _, m := range api.Mounts() {
-		all[m.Pattern] = api
-	}
-	return all
 }
 
 // debug serves the sandbox of E2B_DEBUG, if it was asked for, at its addresses. end ends that,

@@ -107,7 +107,7 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	for _, with := range []struct {
 		flag  string
 		given bool
-	}{{"--e2b-debug", f.e2bDebug}, {"--jupyter", f.jupyter}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}} {
+	}{{"--e2b-debug", f.e2bDebug}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}} {
 		if with.given {
 			return nil, console.Usagef("%s serves what stays on one machine, and --fleet shares sessions between several: leave one of them out", with.flag)
 		}
@@ -246,6 +246,23 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, dialects map[s
 		o.Records, o.Hibernate = m.records, hostSessions{host}.Hibernate
 	}
 	m.node = fleetapi.New(o)
+}
+
+// spoken is a dialect with its parts of a server.
+type spoken interface {
+	dialect.Dialect
+	Mounts() []httpserver.Mount
+}
+
+// dialects are those whose requests go to the nodes that they belong to, by their mounts.
+func dialects(list ...spoken) map[string]dialect.Dialect {
+	all := map[string]dialect.Dialect{}
+	for _, one := range list {
+		for _, m := range one.Mounts() {
+			all[m.Pattern] = one
+		}
+	}
+	return all
 }
 
 // wrap has requests go to the nodes that they belong to, and the server not be ready while

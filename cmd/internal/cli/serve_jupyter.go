@@ -16,7 +16,8 @@ import (
 // are there only when they were asked for.
 func (f serveFlags) kernels(host *coppice.Host, cwd string, logger *slog.Logger) (*jupyterapi.API, []httpserver.Mount) {
 	o := jupyterapi.Options{Host: host, Cwd: cwd, Version: version.Read().Version, Logger: logger}
-	if with := host.Options(); f.jupyter && (with.KeepSessions || with.Hibernate != "" && with.Hibernate != hibernate.Never) {
+	// A node of a fleet leaves its sessions to the others, who know none of its kernels.
+	if with := host.Options(); f.jupyter && f.member == nil && (with.KeepSessions || with.Hibernate != "" && with.Hibernate != hibernate.Never) {
 		o.Left = filepath.Join(host.Dir(), "jupyter.json")
 	}
 	api := jupyterapi.New(o)

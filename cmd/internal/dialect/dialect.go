@@ -11,6 +11,7 @@ import (
 	"net/http"
 
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // Dialect serves workspaces in the words of another protocol. Any goroutine may call its
@@ -33,11 +34,16 @@ type About struct {
 	// Makes says that it makes it, unless it is there: once, however often it comes. Begins
 	// says that it starts something in it.
 	Makes, Begins bool
-	// Near is the path of a question: what the request is about is at the node that answers it
-	// with 200. "": it is not looked for.
+	// Near is the path, with the query, of a question: what the request is about is at the node
+	// that answers it with 200. "": it is not looked for.
 	Near string
-	// Made reads from an answer which workspaces were made besides. nil: none.
-	Made func(answer []byte) []string
+	// Anywhere is by what the node is chosen that serves a request about something that is not
+	// there yet, as far as Near says. "": it is the one that was asked.
+	Anywhere string
+	// Holds is a session that is this node's while the request is served. The zero value: none.
+	Holds messages.SessionKey
+	// Made reads from an answer which sessions, or workspaces, have been made besides. nil: none.
+	Made func(answer []byte) []messages.SessionKey
 	// Merge makes one answer of those of all nodes. nil: one node serves it.
 	Merge func(w http.ResponseWriter, pages []Page)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // Headers by which the nodes of a fleet understand each other.
@@ -108,16 +109,16 @@ func (a *API) newName(r *http.Request) string {
 }
 
 // forkedOf are the sandboxes that a fork has made, by its answer.
-func forkedOf(body []byte) []string {
+func forkedOf(body []byte) []messages.SessionKey {
 	var list []forked
 	_ = json.Unmarshal(body, &list) // it is that of this server
-	var names []string
+	var keys []messages.SessionKey
 	for _, one := range list {
 		if one.Sandbox != nil {
-			names = append(names, one.Sandbox.ID)
+			keys = append(keys, messages.SessionKey{Workspace: one.Sandbox.ID})
 		}
 	}
-	return names
+	return keys
 }
 
 // lookAgain is after how long the sandboxes of other nodes are asked for once more.

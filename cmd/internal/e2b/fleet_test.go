@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/e2b"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // TestWhatARequestIsAbout: which sandbox it is about, whether it makes it, and where it is served.
@@ -76,7 +77,7 @@ func TestWhatARequestIsAbout(t *testing.T) {
 	require.Regexp(t, "^i[a-z2-7]{20}$", named.Workspace, "a name that no node has given is not taken")
 
 	forked, _ := s.about("POST", "/e2b/sandboxes/"+name+"/fork", "")
-	require.Equal(t, []string{other}, forked.Made([]byte(`[{"sandbox":{"sandboxID":"`+other+`"}},{"error":{"code":500}}]`)))
+	require.Equal(t, []messages.SessionKey{{Workspace: other}}, forked.Made([]byte(`[{"sandbox":{"sandboxID":"`+other+`"}},{"error":{"code":500}}]`)))
 }
 
 // about asks the API what a request is about that has shown the key.

@@ -4,13 +4,18 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -35,34 +40,39 @@ func (n *Node) in(d dialect.Dialect, h http.Handler) http.Handler {
 			t.body = data
 		}
 		a := d.About(r, t.body)
-		switch {
-		case a.Merge != nil:
+		if a.Merge != nil {
 			n.mergePages(w, r, h, a.Merge)
 			return
-		case a.Near != "":
-			here, done := n.near(w, r, h, a.Near, t.body)
-			if done {
+		}
+		if a.Made != nil {
+			t.made = func(answer []byte) ([]messages.SessionKey, error) { return a.Made(answer), nil }
+		}
+		if a.Near != "" {
+			there, done := n.near(w, r, h, a.Near, t.body)
+			switch {
+			case done:
+				return
+			case there: // what is made of it begins here
+				r.Header.Set(HeaderNode, n.ID())
+				a.Anywhere = ""
+			case a.Anywhere == "":
+				h.ServeHTTP(w, r) // it says that there is none
 				return
 			}
-			if !here {
-				a.Workspace = "" // this node says that there is none
-			}
-			r.Header.Set(HeaderNode, n.ID()) // what is made of it begins here
 		}
-		if a.Workspace == "" {
+		switch {
+		case a.Workspace != "":
+			t.key, t.claims, t.once, t.begins = workspaceKey(a.Workspace), a.Makes, a.Makes, a.Begins
+			n.route(w, r, h, t)
+		case a.Anywhere != "":
+			n.anywhere(w, r, h, t, a.Anywhere)
+		case a.Holds != messages.SessionKey{}:
+			n.holding(w, r, h, a.Holds)
+		case t.made != nil:
+			n.makes(w, r, h, t)
+		default:
 			h.ServeHTTP(w, r)
-			return
 		}
-		t.key, t.claims, t.once, t.begins = workspaceKey(a.Workspace), a.Makes, a.Makes, a.Begins
-		if a.Made != nil {
-			t.made = func(answer []byte) (keys []messages.SessionKey, _ error) {
-				for _, name := range a.Made(answer) {
-					keys = append(keys, workspaceKey(name))
-				}
-				return keys, nil
-			}
-		}
-		n.route(w, r, h, t)
 	})
 }
 
@@ -106,29 +116,135 @@ func (n *Node) mergePages(w http.ResponseWriter, r *http.Request, h http.Handler
 // near reports whether this node answers a question with 200. When another one does, or may, it
 // is sent the request, which is answered then.
 func (n *Node) near(w http.ResponseWriter, r *http.Request, h http.Handler, question string, body []byte) (here, done bool) {
-	ask := r.Clone(r.Context())
-	ask.Method, ask.Body, ask.ContentLength = http.MethodGet, http.NoBody, 0
-	ask.URL.Path, ask.URL.RawPath, ask.URL.RawQuery = question, "", ""
+	ask, err := url.Parse(question)
+	if err != nil {
+		return false, false // nobody has what is called so
+	}
+	own := r.Clone(r.Context())
+	own.Method, own.Body, own.ContentLength, own.URL = http.MethodGet, http.NoBody, 0, ask
 	held := newBuffer()
-	held.serve(h, ask)
+	held.serve(h, own)
 	if r.Header.Get(HeaderNode) != "" || held.status == http.StatusOK {
 		return held.status == http.StatusOK, false
 	}
-	for _, p := range n.others() {
-		status, _, err := n.page(r.Context(), r.Header, p, ask.URL.EscapedPath())
-		if err != nil {
-			n.refuse(r.Context(), w, n.away(p.ID, err))
-			return false, true
-		}
-		if status != http.StatusOK {
-			continue
-		}
+	p, silent := n.who(r, ask.RequestURI())
+	switch {
+	case p != nil:
 		if state, err := n.forward(w, r, p, body, false); state != answered {
 			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 		}
-		return false, true
+	case silent != nil:
+		n.refuse(r.Context(), w, silent)
 	}
-	return false, false
+	return false, p != nil || silent != nil
+}
+
+// who is the other node that answers a question with 200, nil when all say that they do not.
+// silent is the refusal where one says nothing.
+func (n *Node) who(r *http.Request, question string) (found *peer, silent error) {
+	if p := n.peer(n.placeOf(question)); p != nil && p.URL != n.url {
+		if status, _, err := n.page(r.Context(), r.Header, p, question); err == nil && status == http.StatusOK {
+			return p, nil
+		}
+	}
+	others := n.others()
+	has, failed := make([]bool, len(others)), make([]error, len(others))
+	var asked sync.WaitGroup
+	for i, p := range others {
+		asked.Go(func() {
+			status, _, err := n.page(r.Context(), r.Header, p, question)
+			has[i], failed[i] = status == http.StatusOK, err
+		})
+	}
+	asked.Wait()
+	for i, p := range others {
+		if has[i] {
+			n.place(question, p.ID)
+			return p, nil
+		}
+		if failed[i] != nil {
+			silent = n.away(p.ID, failed[i])
+		}
+	}
+	return nil, silent
+}
+
+// anywhere has a request served at the node that a name chooses.
+func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, t target, name string) {
+	here := r.Header.Get(HeaderNode) != "" || !n.o.Spread && !n.o.Front
+	var avoid []string
+	for wait := firstPause; ; {
+		id := n.ID()
+		if !here {
+			id = n.choose(name, avoid)
+		}
+		switch {
+		case here && n.o.Front:
+			n.refuse(r.Context(), w, n.noSessions())
+			return
+		case id == "":
+			n.refuse(r.Context(), w, n.noNode())
+			return
+		case id == n.ID():
+			n.makes(w, r, h, t)
+			return
+		}
+		p := n.peer(id)
+		if p == nil {
+			avoid = append(avoid, id)
+			continue
+		}
+		state, err := n.forward(w, r, p, t.body, false)
+		switch {
+		case state == answered:
+			return
+		case state == unknown || slices.Contains(avoid, id) || !pause.Wait(r.Context(), &wait):
+			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
+			return
+		}
+		avoid = append(avoid, id)
+	}
+}
+
+// makes serves a request that may make sessions, and claims those before it is answered.
+func (n *Node) makes(w http.ResponseWriter, r *http.Request, h http.Handler, t target) {
+	if n.isDraining() {
+		n.refuse(r.Context(), w, n.leaving())
+		return
+	}
+	held := newBuffer()
+	held.serve(h, r)
+	if held.status < http.StatusMultipleChoices && t.made != nil {
+		if err := n.adopt(r.Context(), t, held.body.Bytes()); err != nil {
+			n.refuse(r.Context(), w, err)
+			return
+		}
+	}
+	held.to(w)
+}
+
+// holding serves a request about a session while that is this node's, and ends it with the life
+// of the node.
+func (n *Node) holding(w http.ResponseWriter, r *http.Request, h http.Handler, key messages.SessionKey) {
+	claiming, cancel := context.WithTimeout(r.Context(), n.o.TTL/2)
+	c, err := n.take(claiming, key)
+	cancel()
+	if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
+		err = refusal(http.StatusConflict, "moved", key.String()+" is at node "+owned.Node+" by now, and this one has nothing of it", "begin another one", 0)
+	}
+	if err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
+	defer c.free()
+	if _, err := c.own.Begin(r.Context(), fleet.Call{}); err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(c.life, cancel)()
+	h.ServeHTTP(w, r.WithContext(ctx))
 }
 
 // Workspaces lists the workspaces of the other nodes, by the token that all nodes have. Of a
@@ -150,9 +266,5 @@ func (n *Node) Workspaces(ctx context.Context, token string) []string {
 		})
 	}
 	asked.Wait()
-	var all []string
-	for _, names := range found {
-		all = append(all, names...)
-	}
-	return all
+	return slices.Concat(found...)
 }

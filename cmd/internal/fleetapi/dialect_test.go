@@ -14,6 +14,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet/fleettest"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // words is a protocol of others: /words/NAME makes a workspace, and /words/NAME/... is about it.
@@ -44,7 +45,12 @@ func (words) About(r *http.Request, body []byte) dialect.About {
 	default:
 		a := dialect.About{Workspace: name, Begins: r.Method == http.MethodPost}
 		if what == "fork" {
-			a.Made = func(answer []byte) []string { return strings.Fields(string(answer)) }
+			a.Made = func(answer []byte) (keys []messages.SessionKey) {
+				for _, name := range strings.Fields(string(answer)) {
+					keys = append(keys, workspaceKey(name))
+				}
+				return keys
+			}
 		}
 		return a
 	}

@@ -55,7 +55,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	out := r.Clone(ctx)
 	if body != nil {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		out.Body, _ = out.GetBody() // it never fails
+		if out.Body, _ = out.GetBody(); len(body) == 0 { // it never fails
+			out.Body, out.GetBody = http.NoBody, func() (io.ReadCloser, error) { return http.NoBody, nil }
+		}
 		out.ContentLength = int64(len(body))
 		for _, name := range keys { // what the client calls by one is not known here
 			out.Header.Del(name)

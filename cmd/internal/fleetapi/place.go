@@ -87,9 +87,14 @@ func (n *Node) begins(ctx context.Context, m *fleet.Member, t target, named bool
 		return id, err
 	}
 	if id = n.choose(t.key.ID(), avoid); id == "" {
-		return "", refusal(http.StatusServiceUnavailable, "no_node", "no node of the fleet takes sessions at the moment: nothing was begun", "start one, or send it again when one is up", n.o.TTL/4)
+		return "", n.noNode()
 	}
 	return id, nil
+}
+
+// noNode is the answer while no node takes anything.
+func (n *Node) noNode() error {
+	return refusal(http.StatusServiceUnavailable, "no_node", "no node of the fleet takes sessions at the moment: nothing was begun", "start one, or send it again when one is up", n.o.TTL/4)
 }
 
 // noSessions is the answer of a front to who wants it to have a session.

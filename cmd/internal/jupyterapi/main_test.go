@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,7 +34,10 @@ type server struct {
 	url  string // with the base
 	cwd  string
 	host *coppice.Host
+	api  *jupyterapi.API
 	http *http.Client
+	// asked takes the next request in place of the API; nil: that serves it.
+	asked atomic.Pointer[func(r *http.Request)]
 }
 
 // serve starts one, whose host has these options besides its own.
@@ -60,18 +64,35 @@ func begin(t *testing.T, o coppice.Options, of jupyterapi.Options) (s *server, e
 	require.NoError(t, err)
 	of.Host, of.Version, of.Logger = host, "1.2.3", slog.New(slog.DiscardHandler)
 	api := jupyterapi.New(of)
-	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token}, api.Mounts()...)
+	s = &server{t: t, cwd: of.Cwd, host: host, api: api}
+	mounts := api.Mounts()
+	for i := range mounts {
+		mounts[i].Handler = s.listening(mounts[i].Handler)
+	}
+	l, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: "127.0.0.1:0", Token: token}, mounts...)
 	require.NoError(t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- l.Serve(ctx) }()
 	transport := &http.Transport{}
-	return &server{t: t, url: l.URL() + jupyterapi.Base, cwd: of.Cwd, host: host, http: &http.Client{Transport: transport}}, func() {
+	s.url, s.http = l.URL()+jupyterapi.Base, &http.Client{Transport: transport}
+	return s, func() {
 		stop()
 		require.NoError(t, <-ended)
 		transport.CloseIdleConnections()
 		api.Close()
 	}
+}
+
+// listening lets a test have a request.
+func (s *server) listening(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f := s.asked.Load(); f != nil {
+			(*f)(r)
+			return
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 type object = map[string]any

@@ -78,6 +78,9 @@ func (a *API) show(w http.ResponseWriter, r *http.Request, status int, d *docume
 }
 
 func (a *API) listSessions(w http.ResponseWriter, r *http.Request) {
+	if a.has(w, r) {
+		return
+	}
 	a.mu.Lock()
 	all := slices.Clone(a.sessions)
 	a.mu.Unlock()
