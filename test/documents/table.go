@@ -79,6 +79,7 @@ var table = map[string][]entry{
 		{first: "Coppice-Node", not: shown},
 		{first: "(umask 077", not: "it needs coppice-fleet and a folder that machines share; make test-adapters runs such nodes"},
 		{first: "  the session begins anew", not: shown},
+		{first: "coppice-fleet serve --fleet nats:", not: "it needs coppice-fleet, which links NATS; make test-adapters runs such a fleet"},
 	},
 	"docs/hibernation.md": {
 		{first: "coppice serve --hibernate", lines: []line{

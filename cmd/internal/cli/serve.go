@@ -255,8 +255,8 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
 	gate, observe := &httpserver.Gate{}, m.observe(host.Traces)
 	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler { return gate.Wrap(observe(next)) }}
-	f.member.attach(host.Host, api, dialects(sandboxes, kernels), m, logger)
-	mounts = f.member.wrap(mounts, &so)
+	f.member.attach(host.Host, api, m, logger)
+	mounts = f.member.wrap(mounts, &so, sandboxes, kernels)
 	server, err := a.listen(ctx, f, path, so, in, mounts)
 	if err != nil {
 		return nil, errors.Join(err, api.Close())

@@ -227,7 +227,7 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 }
 
 // attach makes the node that serves the sessions of a host.
-func (m *membership) attach(host *coppice.Host, api *httpapi.API, dialects map[string]dialect.Dialect, metrics *metrics, logger *slog.Logger) {
+func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metrics, logger *slog.Logger) {
 	if m == nil {
 		return
 	}
@@ -236,8 +236,7 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, dialects map[s
 		Spread: m.f.place != placeHere, Front: m.f.front,
 		Kernel:   func(name string) string { return host.Session("", coppice.OnKernel(name)).Key().Kernel },
 		Sessions: hostSessions{host}, Knows: api.Knows, Running: func() int { return api.Running() + host.Workspaces().Followed() }, Untold: api.Untold, Leave: m.ask,
-		Dialects: dialects,
-		Metrics:  metrics.registry, Logger: logger,
+		Metrics: metrics.registry, Logger: logger,
 	}
 	if m.far != nil {
 		o.Transport = m.far.transport
@@ -254,22 +253,20 @@ type spoken interface {
 	Mounts() []httpserver.Mount
 }
 
-// dialects are those whose requests go to the nodes that they belong to, by their mounts.
-func dialects(list ...spoken) map[string]dialect.Dialect {
-	all := map[string]dialect.Dialect{}
-	for _, one := range list {
-		for _, m := range one.Mounts() {
-			all[m.Pattern] = one
-		}
-	}
-	return all
-}
-
 // wrap has requests go to the nodes that they belong to, and the server not be ready while
 // its node is not.
-func (m *membership) wrap(mounts []httpserver.Mount, o *httpserver.Options) []httpserver.Mount {
+func (m *membership) wrap(mounts []httpserver.Mount, o *httpserver.Options, dialects ...spoken) []httpserver.Mount {
 	if m == nil {
 		return mounts
+	}
+	for _, d := range dialects {
+		for _, part := range d.Mounts() {
+			for i := range mounts {
+				if mounts[i].Pattern == part.Pattern {
+					mounts[i] = m.node.Speak(d, mounts[i])
+				}
+			}
+		}
 	}
 	o.Ready = m.node.Ready
 	return m.node.Wrap(mounts)

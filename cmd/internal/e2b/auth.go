@@ -148,3 +148,30 @@ func expired(q url.Values) bool {
 	seconds, err := strconv.ParseInt(at, 10, 64)
 	return err != nil || time.Now().Unix() > seconds
 }
+
+// lookAgain is after how long the sandboxes of other nodes are asked for once more.
+const lookAgain = time.Second
+
+// elsewhere are the sandboxes of other nodes, as they were at a time.
+type elsewhere struct {
+	turn  chan struct{} // taken by who looks
+	at    time.Time
+	names []string
+}
+
+// others are the names of the sandboxes of other nodes.
+func (a *API) others(ctx context.Context) []string {
+	if a.o.Elsewhere == nil {
+		return nil
+	}
+	select {
+	case a.elsewhere.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	defer func() { <-a.elsewhere.turn }()
+	if time.Since(a.elsewhere.at) > lookAgain {
+		a.elsewhere.names, a.elsewhere.at = a.o.Elsewhere(ctx), time.Now()
+	}
+	return a.elsewhere.names
+}

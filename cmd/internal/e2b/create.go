@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -79,6 +80,21 @@ func (a *API) name(key string) string {
 		text = base32.StdEncoding.EncodeToString(sum[:])
 	}
 	return "i" + strings.ToLower(text[:20])
+}
+
+// nameHeader is what a sandbox is to be called that a request makes, as one node of a fleet tells
+// another one.
+const nameHeader = "Coppice-Sandbox"
+
+// given is the form of a name that a node has given.
+var given = regexp.MustCompile(`^i[a-z2-7]{20}$`)
+
+// newName is what the sandbox is called that a request makes.
+func (a *API) newName(r *http.Request) string {
+	if name := r.Header.Get(nameHeader); a.o.Secret != nil && given.MatchString(name) {
+		return name
+	}
+	return a.name(r.Header.Get("Idempotency-Key"))
 }
 
 // create makes a sandbox.

@@ -1,32 +1,18 @@
 package e2b
 
 import (
-	"context"
 	"encoding/base64"
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/messages"
 )
-
-// Headers by which the nodes of a fleet understand each other.
-const (
-	// nameHeader is what a sandbox is to be called that a request makes.
-	nameHeader = "Coppice-Sandbox"
-	// placesHeader is where the entries of a list stand, one after the other, in its answer.
-	placesHeader = "Coppice-Places"
-)
-
-// given is the form of a name that a node has given.
-var given = regexp.MustCompile(`^i[a-z2-7]{20}$`)
 
 var _ dialect.Dialect = (*API)(nil)
 
@@ -100,14 +86,6 @@ func (a *API) aboutNew(r *http.Request, body []byte) dialect.About {
 	return about
 }
 
-// newName is what the sandbox is called that a request makes.
-func (a *API) newName(r *http.Request) string {
-	if name := r.Header.Get(nameHeader); a.o.Secret != nil && given.MatchString(name) {
-		return name
-	}
-	return a.name(r.Header.Get("Idempotency-Key"))
-}
-
 // forkedOf are the sandboxes that a fork has made, by its answer.
 func forkedOf(body []byte) []messages.SessionKey {
 	var list []forked
@@ -119,44 +97,6 @@ func forkedOf(body []byte) []messages.SessionKey {
 		}
 	}
 	return keys
-}
-
-// lookAgain is after how long the sandboxes of other nodes are asked for once more.
-const lookAgain = time.Second
-
-// elsewhere are the sandboxes of other nodes, as they were at a time.
-type elsewhere struct {
-	turn  chan struct{} // taken by who looks
-	at    time.Time
-	names []string
-}
-
-// others are the names of the sandboxes of other nodes.
-func (a *API) others(ctx context.Context) []string {
-	if a.o.Elsewhere == nil {
-		return nil
-	}
-	select {
-	case a.elsewhere.turn <- struct{}{}:
-	case <-ctx.Done():
-		return nil
-	}
-	defer func() { <-a.elsewhere.turn }()
-	if time.Since(a.elsewhere.at) > lookAgain {
-		a.elsewhere.names, a.elsewhere.at = a.o.Elsewhere(ctx), time.Now()
-	}
-	return a.elsewhere.names
-}
-
-// placed notes where the entries of a list stand, for who merges it with others.
-func (a *API) placed(w http.ResponseWriter, places []string) {
-	if a.o.Secret == nil {
-		return
-	}
-	for i := range places {
-		places[i] = base64.RawURLEncoding.EncodeToString([]byte(places[i]))
-	}
-	w.Header().Set(placesHeader, strings.Join(places, ","))
 }
 
 // merge makes one page of the first pages of all nodes.

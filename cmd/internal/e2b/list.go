@@ -21,6 +21,10 @@ const maxPage = 100
 // nextHeader is where the next page of a list begins.
 const nextHeader = "X-Next-Token"
 
+// placesHeader is where the entries of a list stand, one after the other, as one node of a fleet
+// tells another one.
+const placesHeader = "Coppice-Places"
+
 // query is which sandboxes a client wants.
 type query struct {
 	metadata  map[string]string
@@ -132,4 +136,15 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	}
 	a.placed(w, places)
 	answer.JSON(w, http.StatusOK, page)
+}
+
+// placed notes where the entries of a list stand, for who merges it with others.
+func (a *API) placed(w http.ResponseWriter, places []string) {
+	if a.o.Secret == nil {
+		return
+	}
+	for i := range places {
+		places[i] = base64.RawURLEncoding.EncodeToString([]byte(places[i]))
+	}
+	w.Header().Set(placesHeader, strings.Join(places, ","))
 }

@@ -22,9 +22,11 @@ import (
 // HeaderUnreachable names, in a merged answer of a dialect, the nodes that gave none.
 const HeaderUnreachable = "Coppice-Unreachable"
 
-// in has requests in a dialect go to the node that they belong to.
-func (n *Node) in(d dialect.Dialect, h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+// Speak has requests to a mount, which are in a dialect, go to the node that they belong to. What
+// it returns is for [Node.Wrap], as other mounts are.
+func (n *Node) Speak(d dialect.Dialect, m httpserver.Mount) httpserver.Mount {
+	h := m.Handler
+	m.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), refusing{}, func(w http.ResponseWriter, no *httpserver.Refusal) { d.Refuse(w, r, no) }))
 		t := target{streams: d.Streams(r)}
 		if !t.streams {
@@ -74,10 +76,8 @@ func (n *Node) in(d dialect.Dialect, h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 		}
 	})
+	return m
 }
-
-// refusing is the key under which a context has how its request is refused.
-type refusing struct{}
 
 // mergePages answers with what all nodes have answered. One that was sent on is answered
 // with what this node has.
@@ -208,8 +208,12 @@ func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, 
 
 // makes serves a request that may make sessions, and claims those before it is answered.
 func (n *Node) makes(w http.ResponseWriter, r *http.Request, h http.Handler, t target) {
-	if n.isDraining() {
+	switch {
+	case n.isDraining():
 		n.refuse(r.Context(), w, n.leaving())
+		return
+	case !n.leased():
+		n.refuse(r.Context(), w, fleet.ErrSuspended)
 		return
 	}
 	held := newBuffer()

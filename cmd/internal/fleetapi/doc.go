@@ -18,7 +18,7 @@
 //     in memory is gone. Who names the last epoch of a session that has ended in order goes on,
 //     once the node that had it says that the request is new; the result says why it begins
 //     anew.
-//   - So are requests in the words of other protocols ([Options].Dialects): package dialect says
+//   - So are requests in the words of other protocols ([Node.Speak]): package dialect says
 //     what has to be known of one. Lists are those of all nodes.
 //   - A request is sent on once more only when it surely did not arrive, or when it changes
 //     nothing.

@@ -18,7 +18,6 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
-	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet/fleettest"
@@ -100,8 +99,7 @@ func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store
 	began := time.Now()
 	o := Options{
 		Directory: s.link, Name: name, TTL: ttl, Front: front, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
-		Dialects: map[string]dialect.Dialect{"/words/": words{}},
-		Kernel:   usual, Clock: func() time.Duration { return time.Since(began) },
+		Kernel: usual, Clock: func() time.Duration { return time.Since(began) },
 	}
 	if kept != nil {
 		s.records = NewRecords(kept, folder(t, t.TempDir()))
@@ -118,7 +116,7 @@ func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store
 		{Pattern: "POST /api/workspaces", Handler: http.HandlerFunc(s.makeWorkspace)},
 		{Pattern: "PUT /api/workspaces/{workspace}/files", Handler: http.HandlerFunc(s.inWorkspace)},
 		{Pattern: "DELETE /api/workspaces/{workspace}", Handler: http.HandlerFunc(s.endWorkspace)},
-		{Pattern: "/words/", Handler: http.HandlerFunc(s.speak)},
+		s.node.Speak(words{}, httpserver.Mount{Pattern: "/words/", Handler: http.HandlerFunc(s.speak)}),
 		{Pattern: "GET /api/tools/", Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, "tools of "+name) })},
 	}) {
 		mux.Handle(mount.Pattern, mount.Handler)

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
@@ -60,8 +59,6 @@ type Options struct {
 	// this one. A node with Front has no sessions: it sends on what others have, and chooses as
 	// with Spread.
 	Spread, Front bool
-	// Dialects are mounts whose requests are in the words of others, by their patterns.
-	Dialects map[string]dialect.Dialect
 	// Leave has the server drain the node and end; it returns at once. nil: it is not asked
 	// to by requests.
 	Leave func()

@@ -88,6 +88,9 @@ func lostWith(what, id string) *httpserver.Refusal {
 	return refusal(http.StatusGone, "lost", fmt.Sprintf("%s is lost: node %s, which had it, is dead or has left", what, id), "the next call of the session begins with nothing in memory", 0)
 }
 
+// refusing is the key under which a context has how its request is refused, in another form.
+type refusing struct{}
+
 // refuse answers no, and counts it. Who has gone hears nothing.
 func (n *Node) refuse(ctx context.Context, w http.ResponseWriter, err error) {
 	if ctx.Err() != nil {

@@ -67,8 +67,6 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 			m.Handler = wrap(m.Handler)
 		} else if aboutWorkspace(m.Pattern) {
 			m.Handler = n.inWorkspace(m.Handler)
-		} else if d := n.o.Dialects[m.Pattern]; d != nil {
-			m.Handler = n.in(d, m.Handler)
 		}
 		if !m.Public {
 			m.Handler = n.addressed(m.Handler)

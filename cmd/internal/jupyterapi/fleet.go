@@ -14,13 +14,6 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// The query by which the nodes of a fleet ask each other for a document, by its path, or for the
-// kernel that one is to have.
-const (
-	askPath   = "document"
-	askKernel = "kernel"
-)
-
 var _ dialect.Dialect = (*API)(nil)
 
 // Streams reports whether a request is about something else than kernels and documents, or is a
@@ -56,7 +49,7 @@ func (a *API) About(r *http.Request, body []byte) dialect.About {
 		return dialect.About{}
 	case id != "":
 		about := dialect.About{Near: Base + "/api/" + kind + "/" + url.PathEscape(id)}
-		if k := a.kernel(id); k != nil && what == "channels" {
+		if k := a.kernel(id); k != nil && what != "" { // a process may begin for it
 			about.Holds = k.s.Key()
 		}
 		if kind == "sessions" {
@@ -88,21 +81,6 @@ func (a *API) aboutDocument(body []byte) dialect.About {
 		about.Anywhere = "document " + *o.Path
 	}
 	return about
-}
-
-// has answers another node that asks for a document, or for the kernel that one is to have; false:
-// nobody has asked.
-func (a *API) has(w http.ResponseWriter, r *http.Request) bool {
-	q := r.URL.Query()
-	if !q.Has(askPath) {
-		return false
-	}
-	if a.find(func(d *document) bool { return d.path == q.Get(askPath) }) == nil && a.kernel(q.Get(askKernel)) == nil {
-		refuse(w, http.StatusNotFound, "Not Found", "")
-		return true
-	}
-	httpserver.JSON(w, http.StatusOK, []string{})
-	return true
 }
 
 // keysOf is the session of the kernel in an answer about it, or about its document.

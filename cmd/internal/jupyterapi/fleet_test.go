@@ -32,6 +32,7 @@ func TestWhatARequestIsAbout(t *testing.T) {
 		{method: "GET", path: "/api/kernels/" + id, near: "/jupyter/api/kernels/" + id},
 		{method: "DELETE", path: "/api/kernels/" + id, near: "/jupyter/api/kernels/" + id},
 		{method: "GET", path: "/api/kernels/" + id + "/channels", near: "/jupyter/api/kernels/" + id, holds: true, streams: true},
+		{method: "POST", path: "/api/kernels/" + id + "/restart", near: "/jupyter/api/kernels/" + id, holds: true},
 		{method: "GET", path: "/api/kernels/elsewhere/channels", near: "/jupyter/api/kernels/elsewhere", streams: true},
 		{method: "PATCH", path: "/api/sessions/one", body: `{"path":"x"}`, near: "/jupyter/api/sessions/one", made: true},
 		{method: "POST", path: "/api/sessions", body: `{"path":"a b.ipynb"}`, near: "/jupyter/api/sessions?document=a+b.ipynb&kernel=", anywhere: "document a b.ipynb", made: true},

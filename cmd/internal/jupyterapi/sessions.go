@@ -77,6 +77,28 @@ func (a *API) show(w http.ResponseWriter, r *http.Request, status int, d *docume
 	httpserver.JSON(w, status, list[0])
 }
 
+// The query by which the nodes of a fleet ask each other for a document, by its path, or for the
+// kernel that one is to have.
+const (
+	askPath   = "document"
+	askKernel = "kernel"
+)
+
+// has answers another node that asks for a document, or for the kernel that one is to have; false:
+// nobody has asked.
+func (a *API) has(w http.ResponseWriter, r *http.Request) bool {
+	q := r.URL.Query()
+	if !q.Has(askPath) {
+		return false
+	}
+	if a.find(func(d *document) bool { return d.path == q.Get(askPath) }) == nil && a.kernel(q.Get(askKernel)) == nil {
+		refuse(w, http.StatusNotFound, "Not Found", "")
+		return true
+	}
+	httpserver.JSON(w, http.StatusOK, []string{})
+	return true
+}
+
 func (a *API) listSessions(w http.ResponseWriter, r *http.Request) {
 	if a.has(w, r) {
 		return
