@@ -136,7 +136,7 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@$(MAKE) --no-print-directory test-monitoring
 	@$(MAKE) --no-print-directory test-collector
 	@$(MAKE) --no-print-directory test-systems
-	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects; else \
+	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-dialects-fleet; else \
 		echo "==> node, npm or Python 3.11 is missing: coppice serve --e2b and --jupyter were not driven by the clients of others (make test-dialects)"; fi
 	@if command -v node >/dev/null && [ -n "$(CHROMIUM)" ]; then $(MAKE) --no-print-directory test-browser; else \
 		echo "==> node or Chromium is missing: the live view was not driven in a browser (make test-browser)"; fi
@@ -387,6 +387,12 @@ test-dialects: test-env test-jupyter test-jupyter-suites test-papermill ## Drive
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/dialects/venv/bin/python" -B "$(CACHE)/dialects/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/dialects"
 
+.PHONY: test-dialects-fleet
+test-dialects-fleet: test-env coppice-fleet test-dialects ## Drive a fleet, by its front, with what test-dialects drives one server with
+	$(say) "coppice-fleet serve --e2b and --jupyter, by a front"
+	@"$(CACHE)/dialects/venv/bin/python" -B "$(CACHE)/dialects/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/dialects" "$(CACHE)/bin/coppice-fleet"
+	@"$(CACHE)/jupyter/venv/bin/python" -B "$(CACHE)/jupyter/run.py" "$(CACHE)/bin/coppice" "$(CACHE)/jupyter" "$(CACHE)/bin/coppice-fleet"
+
 # What test-jupyter and test-papermill share.
 .PHONY: jupyter-venv
 jupyter-venv: kernel-wheel
@@ -402,7 +408,7 @@ jupyter-venv: kernel-wheel
 test-jupyter: need-go jupyter-venv ## Drive coppice serve --jupyter and the kernel for Jupyter with Jupyter's clients and test suite (needs Python 3.11, node 20 and npm)
 	$(say) "coppice serve --jupyter with jupyter_kernel_test, jupyter_kernel_client, nbconvert, papermill, JupyterLab's services and VS Code's requests"
 	@command -v node >/dev/null && command -v npm >/dev/null || { echo "make: this test needs node 20 or newer and npm; install them" >&2; exit 1; }
-	@cp test/dialects/jupyter/*.json test/dialects/jupyter/*.mjs test/dialects/jupyter/*.py "$(CACHE)/jupyter/"
+	@cp test/dialects/jupyter/*.json test/dialects/jupyter/*.mjs test/dialects/jupyter/*.py test/dialects/fleet.py "$(CACHE)/jupyter/"
 	@cd "$(CACHE)/jupyter" && npm ci --silent --no-audit --no-fund --ignore-scripts
 	@go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@"$(CACHE)/jupyter/venv/bin/python" -B "$(CACHE)/jupyter/run.py" "$(CACHE)/bin/coppice" "$(CACHE)/jupyter"

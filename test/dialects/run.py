@@ -1,11 +1,11 @@
 """Holds coppice serve --e2b against E2B's own SDKs.
 
-    python run.py COPPICE PYTHON EXTRAS SCRATCH
+    python run.py COPPICE PYTHON EXTRAS SCRATCH [COPPICE-FLEET]
 
 COPPICE is the command, PYTHON the interpreter of its sessions, EXTRAS a folder with
 matplotlib and pandas for it, and SCRATCH a folder with a copy of this one, in which
 node_modules is. This interpreter has the SDK for Python. A real server runs meanwhile, on
-the loopback interface. What every method does is printed; one that neither works nor is
+the loopback interface; with COPPICE-FLEET it is a fleet, by its front. What every method does is printed; one that neither works nor is
 refused with an error of the SDK ends the run with 1.
 """
 
@@ -16,6 +16,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+
+from fleet import Fleet
 
 PATIENCE = 300  # seconds for what takes a minute
 
@@ -45,16 +47,27 @@ class Server:
         return self.process.wait(PATIENCE)
 
 
+class Front:
+    """A fleet that serves E2B's SDKs, by its front."""
+
+    def __init__(self, program: str, python: str, folder: pathlib.Path):
+        (folder / "work").mkdir()
+        self.fleet = Fleet(program, python, folder, {k: v for k, v in os.environ.items() if not k.startswith("E2B_")}, "--e2b")
+        self.log, self.end = self.fleet.log, self.fleet.end
+        at = self.fleet.told["e2b_url"]
+        self.env = {"E2B_API_URL": at, "E2B_SANDBOX_URL": at, "E2B_API_KEY": self.fleet.token}
+
+
 def drive(coppice: str, python: str, extras: str, scratch: pathlib.Path, backend: str) -> tuple[list, list]:
-    """Lets the SDKs use a server on a backend. Returns what each method did, and what went wrong besides."""
+    """Lets the SDKs use a server on a backend, or a fleet. Returns what each method did, and what went wrong besides."""
     bad, rows = [], []
     with tempfile.TemporaryDirectory(prefix="coppice-dialects-") as name:
-        server = Server(coppice, python, backend, pathlib.Path(name))
+        server = Front(coppice, python, pathlib.Path(name)) if backend == "fleet" else Server(coppice, python, backend, pathlib.Path(name))
         try:
             for sdk, args in {
                 "JavaScript": ["node", scratch / "sandbox.mjs"], "Python": [sys.executable, scratch / "sandbox.py", "sync"], "Python, async": [sys.executable, scratch / "sandbox.py", "async"],
             }.items():
-                p = subprocess.run([str(a) for a in args], cwd=scratch, env={**os.environ, **server.env, "EXTRAS": extras, "KEEPS": "1" if backend == "runner" else "0"}, timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+                p = subprocess.run([str(a) for a in args], cwd=scratch, env={**os.environ, **server.env, "EXTRAS": extras, "KEEPS": "0" if backend == "gateway" else "1"}, timeout=PATIENCE, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
                 if p.returncode != 0:
                     bad.append(f"{sdk}: exit code {p.returncode}")
                     continue
@@ -95,10 +108,12 @@ def debug(coppice: str, python: str) -> None:
 def main() -> None:
     coppice, python, extras = (os.path.abspath(a) for a in sys.argv[1:4])
     scratch = pathlib.Path(sys.argv[4]).resolve()
-    debug(coppice, python)
+    fleet = [os.path.abspath(a) for a in sys.argv[5:]]
+    if not fleet:
+        debug(coppice, python)
     wrong = []
-    for backend in ("runner", "gateway"):
-        rows, bad = drive(coppice, python, extras, scratch, backend)
+    for backend in ["fleet"] if fleet else ["runner", "gateway"]:
+        rows, bad = drive((fleet + [coppice])[0], python, extras, scratch, backend)
         for sdk, method, said in rows:
             print(f"{backend:8} {sdk:14} {method:32} {said}")
         for sdk in dict.fromkeys(row[0] for row in rows):
@@ -107,7 +122,7 @@ def main() -> None:
                 work, refused = sum(s == "works" for s in of), sum(s.startswith("refused") for s in of)
                 if of:
                     print(f"ok  {backend}, {sdk}: {work} of {len(of)} {what} work ({100 * work // len(of)} %), {refused} are refused with E2B's error", flush=True)
-                if not others and backend == "runner" and work < 0.95 * len(of):
+                if not others and backend != "gateway" and work < 0.95 * len(of):
                     wrong.append(f"{backend}, {sdk}: fewer than 95 % of the methods work")
         wrong += [f"{backend}: {b}" for b in bad + [f"{sdk}: {method}" for sdk, method, said in rows if said.startswith("FAILS")]]
     if wrong:

@@ -1,10 +1,10 @@
 """Holds coppice serve --jupyter, and the package coppice-kernel, against clients of Jupyter.
 
-    python run.py COPPICE SCRATCH
+    python run.py COPPICE SCRATCH [COPPICE-FLEET]
 
 COPPICE is the command, SCRATCH a folder with a copy of this one, in which node_modules is. This
 interpreter has the clients, coppice-kernel, and what sessions import. A real server runs
-meanwhile, on the loopback interface. What fails ends the run with 1.
+meanwhile, on the loopback interface; with COPPICE-FLEET it is a fleet, by its front. What fails ends the run with 1.
 """
 
 import json
@@ -15,10 +15,31 @@ import subprocess
 import sys
 import tempfile
 
+from fleet import Fleet
+
 PATIENCE = 600  # seconds for what takes a minute
 
 
+class Server:
+    """coppice serve --jupyter."""
+
+    def __init__(self, coppice: str, folder: pathlib.Path, env: "dict[str, str]"):
+        self.log = folder / "serve.log"
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                [coppice, "serve", "--addr", "127.0.0.1:0", "--json", "--jupyter", "--backend", "runner", "--python", sys.executable],
+                cwd=folder / "work", env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+            )
+        self.told = json.loads(self.process.stdout.readline())
+        self.token = json.loads(pathlib.Path(self.told["token_file"]).read_text())["token"]
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(PATIENCE)
+
+
 def main() -> None:
+    fleet = sys.argv[3:]
     coppice, scratch = os.path.abspath(sys.argv[1]), pathlib.Path(sys.argv[2]).resolve()
     wrong = []
     with tempfile.TemporaryDirectory(prefix="coppice-jupyter-") as name:
@@ -27,15 +48,12 @@ def main() -> None:
             (folder / sub).mkdir()
         env = {k: v for k, v in os.environ.items() if k != "COPPICE_TOKEN" and not k.startswith(("JUPYTER_", "JPY_", "COPPICE_KERNEL_"))}
         env |= {"COPPICE_HOME": str(folder / "home"), "JUPYTER_CONFIG_DIR": str(folder / "jupyter"), "JUPYTER_RUNTIME_DIR": str(folder / "jupyter"), "COPPICE": coppice, "PYTHONDONTWRITEBYTECODE": "1"}
-        log = (folder / "serve.log").open("wb")
-        server = subprocess.Popen(
-            [coppice, "serve", "--addr", "127.0.0.1:0", "--json", "--jupyter", "--backend", "runner", "--python", sys.executable],
-            cwd=folder / "work", env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
-        )
+        if fleet:
+            server = Fleet(os.path.abspath(fleet[0]), sys.executable, folder, env, "--jupyter")
+        else:
+            server = Server(coppice, folder, env)
         try:
-            told = json.loads(server.stdout.readline())
-            token = json.loads(pathlib.Path(told["token_file"]).read_text())["token"]
-            env |= {"JUPYTER_URL": told["jupyter_url"], "JUPYTER_TOKEN_OF_SERVER": token, "WORK": str(folder / "work")}
+            env |= {"JUPYTER_URL": server.told["jupyter_url"], "JUPYTER_TOKEN_OF_SERVER": server.token, "WORK": str(folder / "work")}
             for title, command in {
                 "jupyter_kernel_test": [sys.executable, "-m", "unittest", "-v", "conformance"],
                 "jupyter_kernel_client, nbconvert, papermill": [sys.executable, "-m", "unittest", "-v", "clients"],
@@ -48,15 +66,13 @@ def main() -> None:
                     print(p.stdout[-20000:])
                     wrong.append(f"{title}: exit code {p.returncode}{', and something was skipped' if skipped else ''}")
                 else:
-                    print(f"ok  runner, {title}: {' '.join(line for line in p.stdout.splitlines() if line.startswith(('Ran ', 'works ')))}", flush=True)
+                    print(f"ok  {'fleet' if fleet else 'runner'}, {title}: {' '.join(line for line in p.stdout.splitlines() if line.startswith(('Ran ', 'works ')))}", flush=True)
         finally:
-            server.send_signal(signal.SIGTERM)
-            code = server.wait(PATIENCE)
-            log.close()
+            code = server.end()
         if code not in (0, 143):
             wrong.append(f"coppice serve: exit code {code}")
         if wrong:
-            print((folder / "serve.log").read_text()[-5000:])
+            print(server.log.read_text()[-5000:])
     if wrong:
         sys.exit("bad " + "; ".join(wrong))
 

@@ -1,0 +1,57 @@
+"""A fleet of coppice-fleet, for clients that are given one address: two nodes, one of which runs
+the directory, and a front."""
+
+import json
+import os
+import pathlib
+import secrets
+import signal
+import socket
+import subprocess
+
+PATIENCE = 300  # seconds for what takes a minute
+
+
+def free() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Fleet:
+    """Its front is told of as a server is."""
+
+    def __init__(self, program: str, python: str, folder: pathlib.Path, env: "dict[str, str]", *flags: str):
+        self.token, self.processes = secrets.token_hex(16), []
+        key, at = folder / "key", f"nats://127.0.0.1:{free()}"
+        key.touch(0o600)
+        key.write_bytes(secrets.token_bytes(32))
+        self.log = folder / "serve.log"
+        try:
+            with self.log.open("wb") as log:
+                for name, more in {"one": ["--fleet-embed"], "two": [], "front": ["--fleet-front"]}.items():
+                    (folder / name).mkdir()
+                    p = subprocess.Popen(
+                        [
+                            program, "serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--python", python, "--fleet", at, "--fleet-name", name,
+                            "--hibernate", "lossless", "--fleet-store", str(folder / "store"), "--fleet-store-key", str(key), "--drain-timeout", "5s", *more, *flags,
+                        ],
+                        cwd=folder / "work", env={**env, "COPPICE_HOME": str(folder / name), "COPPICE_TOKEN": self.token}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+                    )
+                    self.processes.append(p)
+                    line = p.stdout.readline()
+                    if not line:
+                        raise SystemExit(f"{name} did not begin:\n{self.log.read_text()}")
+                    self.told = json.loads(line)
+        except BaseException:
+            self.end()
+            raise
+
+    def end(self) -> int:
+        """Ends the front first, and returns the first exit code that is not that of an end in order."""
+        codes = []
+        for p in reversed(self.processes):
+            p.send_signal(signal.SIGTERM)
+            codes.append(p.wait(PATIENCE))
+        return next((code for code in codes if code not in (0, 143)), 0)
