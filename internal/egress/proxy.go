@@ -162,6 +162,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Header.Del("Proxy-Authorization")
 	r.Header.Del("Proxy-Connection")
+	inbound.Relayed(w, r)
 	p.forward.ServeHTTP(w, r)
 }
 

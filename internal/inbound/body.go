@@ -1,6 +1,7 @@
 package inbound
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -26,7 +27,7 @@ func watch(next http.Handler) http.Handler {
 		// leaves the connection open, and after one that does not.
 		w.Header().Set("Connection", "close")
 		b := &body{ReadCloser: r.Body, header: w.Header(), one: one}
-		r = r.WithContext(r.Context()) // net/http looks at its own request for what it does with the body
+		r = r.WithContext(context.WithValue(r.Context(), ofRequest{}, b)) // net/http looks at its own request for what it does with the body
 		r.Body = b
 		defer func() {
 			if !b.whole.Load() {
@@ -37,14 +38,32 @@ func watch(next http.Handler) http.Handler {
 	})
 }
 
+// ofRequest is the key under which the context of a request has its body.
+type ofRequest struct{}
+
 // body is that of a request. The goroutine of the handler reads it, before it answers:
-// the end of the body changes the head of the answer.
+// the end of the body changes the head of the answer, unless it is relayed.
 type body struct {
 	io.ReadCloser
 
-	header http.Header
-	one    *connection
-	whole  atomic.Bool
+	header  http.Header
+	one     *connection
+	whole   atomic.Bool
+	relayed bool
+}
+
+// Relayed is called before a request is sent on to another server with the body that is still to
+// come, which other goroutines read then while the answer is written. Else the end of the body would
+// change the head of the answer in the middle of that; and net/http might take it away when the answer
+// begins, so that whoever sends it on gives up and an answer that was good is cut off.
+func Relayed(w http.ResponseWriter, r *http.Request) {
+	if b, ok := r.Context().Value(ofRequest{}).(*body); ok && !b.relayed {
+		b.relayed = true
+		if !b.whole.Load() {
+			w.Header().Del("Connection")
+		}
+	}
+	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 is so by itself
 }
 
 // Read reads on. The error matches ErrEnding when the server ends.
@@ -54,7 +73,9 @@ func (b *body) Read(p []byte) (int, error) {
 	case err == nil:
 	case errors.Is(err, io.EOF):
 		if b.whole.CompareAndSwap(false, true) {
-			b.header.Del("Connection")
+			if !b.relayed {
+				b.header.Del("Connection")
+			}
 			b.one.reads(false)
 		}
 	case b.one.ends():

@@ -24,6 +24,8 @@
 //     they run out all the same, strangers go first.
 //   - [Connections.End] lets the server shut down without waiting for any of them.
 //
+// A server that sends requests on to another one says so ([Relayed]).
+//
 // # A connection
 //
 //	accepted ──▶ stranger ──Known──▶ served ◀──────────────┐

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
+	"github.com/coppice-run/coppice/internal/inbound"
 )
 
 // sent is what became of a request that was sent on.
@@ -62,6 +63,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 		for _, name := range keys { // what the client calls by one is not known here
 			out.Header.Del(name)
 		}
+	}
+	if body == nil {
+		inbound.Relayed(w, r)
 	}
 	transport := n.o.Transport
 	if once && body != nil {

@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/inbound"
 	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
@@ -186,6 +187,7 @@ func Relay(addr string, streams time.Duration) http.Handler {
 			defer done()
 			r = r.WithContext(ctx)
 		}
+		inbound.Relayed(w, r)
 		relay.ServeHTTP(w, r)
 	})
 }
