@@ -83,8 +83,9 @@ type ofKernel struct{ ID string }
 // is gone, and its connections end.
 func TestKernelsOfJupyter(t *testing.T) {
 	t.Parallel()
-	fleet := newNodes(t)
-	fleet.more = func() []string { return []string{"--jupyter", "--fleet-placement", "spread"} }
+	fleet := newNodes(t).keeps()
+	kept := fleet.more()
+	fleet.more = func() []string { return append([]string{"--jupyter", "--fleet-placement", "spread"}, kept...) }
 	a, b := fleet.node("a"), fleet.node("b")
 	front := fleet.node("front", "--fleet-front")
 

@@ -58,6 +58,9 @@ type Proxy struct {
 	closed  bool      // guarded by mu: no tunnel begins any more
 }
 
+// unsentKey is the key under which a request that is sent on has what to call when it was not.
+type unsentKey struct{}
+
 // Start starts a proxy to hosts.
 func Start(ctx context.Context, hosts Hosts) (*Proxy, error) {
 	var lc net.ListenConfig
@@ -73,7 +76,10 @@ func Start(ctx context.Context, hosts Hosts) (*Proxy, error) {
 		Rewrite:   func(r *httputil.ProxyRequest) { r.Out.Host = r.In.Host },
 		Transport: &http.Transport{DialContext: p.dialNamed, DisableKeepAlives: true},
 		ErrorLog:  quiet,
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if unsent, ok := r.Context().Value(unsentKey{}).(func()); ok {
+				unsent()
+			}
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		},
 	}
@@ -162,8 +168,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Header.Del("Proxy-Authorization")
 	r.Header.Del("Proxy-Connection")
-	inbound.Relayed(w, r)
-	p.forward.ServeHTTP(w, r)
+	r, unsent := inbound.Relayed(w, r)
+	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), unsentKey{}, unsent)))
 }
 
 // split reads a host with its port.

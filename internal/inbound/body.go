@@ -56,14 +56,25 @@ type body struct {
 // come, which other goroutines read then while the answer is written. Else the end of the body would
 // change the head of the answer in the middle of that; and net/http might take it away when the answer
 // begins, so that whoever sends it on gives up and an answer that was good is cut off.
-func Relayed(w http.ResponseWriter, r *http.Request) {
-	if b, ok := r.Context().Value(ofRequest{}).(*body); ok && !b.relayed {
-		b.relayed = true
+//
+// What it returns is the request to send on, whose body stays as it is when it could not be sent, and
+// unsent, which is called then, before anything else answers: the client learns that the connection
+// ends with the answer, unless all of its body has come.
+func Relayed(w http.ResponseWriter, r *http.Request) (on *http.Request, unsent func()) {
+	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 is so by itself
+	b, ok := r.Context().Value(ofRequest{}).(*body)
+	if !ok {
+		return r, func() {}
+	}
+	b.relayed = true
+	w.Header().Del("Connection")
+	on = r.WithContext(r.Context())
+	on.Body = io.NopCloser(r.Body)
+	return on, func() {
 		if !b.whole.Load() {
-			w.Header().Del("Connection")
+			w.Header().Set("Connection", "close")
 		}
 	}
-	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 is so by itself
 }
 
 // Read reads on. The error matches ErrEnding when the server ends.

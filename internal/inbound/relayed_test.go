@@ -77,7 +77,13 @@ func TestAnswersThatBeginBeforeTheEndOfTheBody(t *testing.T) {
 	require.NoError(t, err)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // the guard bounds it
 		inbound.Known(r.Context())
-		inbound.Relayed(w, r)
+		r, unsent := inbound.Relayed(w, r)
+		if r.URL.Path == "/nowhere" {
+			require.NoError(t, r.Body.Close(), "as who cannot reach the other server does")
+			unsent()
+			http.Error(w, "it is not there", http.StatusBadGateway)
+			return
+		}
 		begun := make(chan struct{})
 		if r.URL.Path == "/late" {
 			r.Body = &lateEnd{ReadCloser: r.Body, begun: begun, over: over}
@@ -98,6 +104,15 @@ func TestAnswersThatBeginBeforeTheEndOfTheBody(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Equal(t, "body", string(data))
 		require.False(t, resp.Close, "the connection serves the next one")
+	}
+	for range 20 { // one that was not sent is answered, and the client knows that its connection ends with that
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://"+l.Addr().String()+"/nowhere", strings.NewReader("body"))
+		require.NoError(t, err)
+		resp, err := client.Do(r)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, http.StatusBadGateway, resp.StatusCode)
+		require.True(t, resp.Close)
 	}
 	client.CloseIdleConnections()
 	require.NoError(t, s.Close())

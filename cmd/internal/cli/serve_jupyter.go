@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"log/slog"
 	"path/filepath"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/hibernate"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // kernels makes what serves Jupyter's clients, and the parts of the server that it is; those
@@ -19,6 +21,9 @@ func (f serveFlags) kernels(host *coppice.Host, cwd string, logger *slog.Logger)
 	// A node of a fleet leaves its sessions to the others, who know none of its kernels.
 	if with := host.Options(); f.jupyter && f.member == nil && (with.KeepSessions || with.Hibernate != "" && with.Hibernate != hibernate.Never) {
 		o.Left = filepath.Join(host.Dir(), "jupyter.json")
+	}
+	if f.member != nil {
+		o.Own = func(ctx context.Context, key messages.SessionKey) (func(), error) { return f.member.node.Own(ctx, key) }
 	}
 	api := jupyterapi.New(o)
 	if !f.jupyter {

@@ -38,8 +38,10 @@ type About struct {
 	// that answers it with 200. "": it is not looked for.
 	Near string
 	// Anywhere is by what the node is chosen that serves a request about something that is not
-	// there yet, as far as Near says. "": it is the one that was asked.
+	// there yet, as far as Near says. "": it is the one that was asked. Alike has all nodes choose
+	// the same one, whatever there is to do at which.
 	Anywhere string
+	Alike    bool
 	// Holds is a session that is this node's while the request is served. The zero value: none.
 	Holds messages.SessionKey
 	// Made reads from an answer which sessions, or workspaces, have been made besides. nil: none.

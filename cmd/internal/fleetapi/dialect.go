@@ -67,11 +67,9 @@ func (n *Node) Speak(d dialect.Dialect, m httpserver.Mount) httpserver.Mount {
 			t.key, t.claims, t.once, t.begins = workspaceKey(a.Workspace), a.Makes, a.Makes, a.Begins
 			n.route(w, r, h, t)
 		case a.Anywhere != "":
-			n.anywhere(w, r, h, t, a.Anywhere)
+			n.anywhere(w, r, h, t.body, a)
 		case a.Holds != messages.SessionKey{}:
 			n.holding(w, r, h, a.Holds)
-		case t.made != nil:
-			n.makes(w, r, h, t)
 		default:
 			h.ServeHTTP(w, r)
 		}
@@ -169,14 +167,18 @@ func (n *Node) who(r *http.Request, question string) (found *peer, silent error)
 	return nil, silent
 }
 
-// anywhere has a request served at the node that a name chooses.
-func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, t target, name string) {
+// anywhere has a request served at the node that its name chooses.
+func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, body []byte, a dialect.About) {
 	here := r.Header.Get(HeaderNode) != "" || !n.o.Spread && !n.o.Front
+	choose := n.choose
+	if a.Alike {
+		choose = n.first
+	}
 	var avoid []string
 	for wait := firstPause; ; {
 		id := n.ID()
 		if !here {
-			id = n.choose(name, avoid)
+			id = choose(a.Anywhere, avoid)
 		}
 		switch {
 		case here && n.o.Front:
@@ -186,7 +188,7 @@ func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, 
 			n.refuse(r.Context(), w, n.noNode())
 			return
 		case id == n.ID():
-			n.makes(w, r, h, t)
+			n.beginning(w, r, h)
 			return
 		}
 		p := n.peer(id)
@@ -194,7 +196,7 @@ func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, 
 			avoid = append(avoid, id)
 			continue
 		}
-		state, err := n.forward(w, r, p, t.body, false)
+		state, err := n.forward(w, r, p, body, false)
 		switch {
 		case state == answered:
 			return
@@ -206,36 +208,43 @@ func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, 
 	}
 }
 
-// makes serves a request that may make sessions, and claims those before it is answered.
-func (n *Node) makes(w http.ResponseWriter, r *http.Request, h http.Handler, t target) {
+// beginning serves a request that begins something here, whose handler makes it this node's ([Node.Own]).
+func (n *Node) beginning(w http.ResponseWriter, r *http.Request, h http.Handler) {
 	switch {
 	case n.isDraining():
 		n.refuse(r.Context(), w, n.leaving())
-		return
 	case !n.leased():
 		n.refuse(r.Context(), w, fleet.ErrSuspended)
-		return
+	default:
+		h.ServeHTTP(w, r)
 	}
-	held := newBuffer()
-	held.serve(h, r)
-	if held.status < http.StatusMultipleChoices && t.made != nil {
-		if err := n.adopt(r.Context(), t, held.body.Bytes()); err != nil {
-			n.refuse(r.Context(), w, err)
-			return
-		}
+}
+
+// Own makes a session this node's, as long as something of it lives, or until done is called. The
+// error is what [Node.Speak] refuses a request by.
+func (n *Node) Own(ctx context.Context, key messages.SessionKey) (done func(), err error) {
+	c, err := n.claimed(ctx, key)
+	if err != nil {
+		return nil, n.refused(err)
 	}
-	held.to(w)
+	return c.free, nil
+}
+
+// claimed claims a key that has to be this node's.
+func (n *Node) claimed(ctx context.Context, key messages.SessionKey) (*claim, error) {
+	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
+	defer cancel()
+	c, err := n.take(ctx, key)
+	if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
+		return nil, refusal(http.StatusConflict, "moved", key.String()+" is at node "+owned.Node+" by now, and this one has nothing of it", "begin another one", 0)
+	}
+	return c, err
 }
 
 // holding serves a request about a session while that is this node's, and ends it with the life
 // of the node.
 func (n *Node) holding(w http.ResponseWriter, r *http.Request, h http.Handler, key messages.SessionKey) {
-	claiming, cancel := context.WithTimeout(r.Context(), n.o.TTL/2)
-	c, err := n.take(claiming, key)
-	cancel()
-	if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
-		err = refusal(http.StatusConflict, "moved", key.String()+" is at node "+owned.Node+" by now, and this one has nothing of it", "begin another one", 0)
-	}
+	c, err := n.claimed(r.Context(), key)
 	if err != nil {
 		n.refuse(r.Context(), w, err)
 		return

@@ -1,6 +1,8 @@
 package fleetapi
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -36,6 +38,10 @@ func (words) About(r *http.Request, body []byte) dialect.About {
 		}}
 	case name == "kinds":
 		return dialect.About{}
+	case strings.HasPrefix(name, "any") && r.Method == http.MethodPost:
+		return dialect.About{Near: "/words/there/" + name, Anywhere: name, Alike: true}
+	case strings.HasPrefix(name, "any"):
+		return dialect.About{Near: "/words/there/" + name, Holds: messages.SessionKey{Session: name, Cwd: "/w"}}
 	case what == "" && r.Method == http.MethodPost:
 		a := dialect.About{Workspace: name, Makes: true}
 		if kind := string(body); kind != "" {
@@ -65,9 +71,28 @@ func (words) Refuse(w http.ResponseWriter, _ *http.Request, no *httpserver.Refus
 // speak serves the words, by the workspaces of the counters.
 func (s *server) speak(w http.ResponseWriter, r *http.Request) {
 	name, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/words/"), "/")
+	if strings.HasPrefix(name, "any") && r.Method == http.MethodPost {
+		key := messages.SessionKey{Session: name, Cwd: "/w"}
+		done, err := s.node.Own(r.Context(), key)
+		if no, ok := errors.AsType[*httpserver.Refusal](err); ok {
+			words{}.Refuse(w, r, no)
+			return
+		}
+		defer done()
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.sessions[key]++
+		_, _ = fmt.Fprint(w, s.sessions[key], " at ", s.host)
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
+	case name == "there" && s.sessions[messages.SessionKey{Session: what, Cwd: "/w"}] == 0:
+		http.NotFound(w, r)
+	case name == "there":
+	case strings.HasPrefix(name, "any"):
+		_, _ = w.Write([]byte("held at " + s.host))
 	case name == "":
 		for key := range s.sessions {
 			_, _ = w.Write([]byte(key.Workspace + " "))
@@ -143,6 +168,41 @@ func TestADialect(t *testing.T) {
 		require.Equal(t, "no: draining", rec.Body.String(), "in its own words")
 		require.NotEmpty(t, rec.Result().Header.Get("Retry-After"))
 		require.Equal(t, "at b.test still", b.ask(http.MethodGet, "/words/two/inside", "", 0).Body.String(), "it begins nothing")
+	})
+}
+
+// TestWhatBeginsAnywhere begins at one node, whichever is asked, and is served there from then on; a
+// front has nothing, and a node that is draining begins nothing.
+func TestWhatBeginsAnywhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b, front := join(t, m, w, "a"), join(t, m, w, "b"), joinAs(t, m, w, "front", nil, true)
+		defer front.leave()
+		defer b.leave()
+		defer a.leave()
+		at := map[string]int{}
+		for i := range 20 {
+			name := fmt.Sprint("any", i)
+			first := front.ask(http.MethodPost, "/words/"+name, "", 0).Body.String()
+			count, node, _ := strings.Cut(first, " at ")
+			require.Equal(t, "1", count, first)
+			at[node]++
+			for j, n := range []*server{a, b, front} {
+				require.Equal(t, fmt.Sprint(j+2, " at ", node), n.ask(http.MethodPost, "/words/"+name, "", 0).Body.String())
+				require.Equal(t, "held at "+node, n.ask(http.MethodGet, "/words/"+name, "", 0).Body.String())
+			}
+		}
+		require.Len(t, at, 2, "%v", at)
+		require.Equal(t, 20, a.node.owned()+b.node.owned(), "each is claimed")
+		require.Equal(t, http.StatusNotFound, front.ask(http.MethodGet, "/words/any99", "", 0).Code)
+		require.Equal(t, "no: no_sessions", front.ask(http.MethodPost, "/words/any99", "", 0, HeaderNode, front.node.ID()).Body.String())
+
+		for _, n := range []*server{a, b} {
+			n.node.mu.Lock()
+			n.node.draining = true
+			n.node.mu.Unlock()
+		}
+		require.Equal(t, "no: draining", a.ask(http.MethodPost, "/words/any99", "", 0, HeaderNode, a.node.ID()).Body.String())
 	})
 }
 

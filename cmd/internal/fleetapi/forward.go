@@ -53,8 +53,10 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(p.gone, func() { cancel(errGone) })()
-	out := r.Clone(ctx)
-	if body != nil {
+	out, unsent := r.Clone(ctx), func() {}
+	if body == nil {
+		out, unsent = inbound.Relayed(w, out)
+	} else {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		if out.Body, _ = out.GetBody(); len(body) == 0 { // it never fails
 			out.Body, out.GetBody = http.NoBody, func() (io.ReadCloser, error) { return http.NoBody, nil }
@@ -63,9 +65,6 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 		for _, name := range keys { // what the client calls by one is not known here
 			out.Header.Del(name)
 		}
-	}
-	if body == nil {
-		inbound.Relayed(w, r)
 	}
 	transport := n.o.Transport
 	if once && body != nil {
@@ -98,6 +97,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(n.o.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
+			unsent()
 			state, err = unknown, failed
 			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) || errors.Is(failed, errMoved) {
 				state = undelivered

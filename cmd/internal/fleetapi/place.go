@@ -34,8 +34,19 @@ type candidate struct {
 // choose says at which node a key is to begin that nobody has: the less loaded of the two that
 // a rendezvous hash puts first among those that are up, so that all nodes choose alike, and one
 // that comes or goes moves few keys. avoid are nodes that did not answer. "" when there is none.
-func (n *Node) choose(key string, avoid []string) string {
-	var all []candidate
+func (n *Node) choose(key string, avoid []string) string { return pick(n.candidates(key, avoid)) }
+
+// first is choose with no look at how much there is to do: it is the same for all who see the same nodes.
+func (n *Node) first(key string, avoid []string) string {
+	all := n.candidates(key, avoid)
+	for i := range all {
+		all[i].sessions = 0
+	}
+	return pick(all)
+}
+
+// candidates are the nodes that are up and take sessions.
+func (n *Node) candidates(key string, avoid []string) (all []candidate) {
 	for _, p := range n.others() {
 		if p.State == fleet.Up && p.takes() && !slices.Contains(avoid, p.ID) {
 			all = append(all, candidate{id: p.ID, weight: weight(p.ID, key), sessions: p.Load.Sessions})
@@ -44,7 +55,7 @@ func (n *Node) choose(key string, avoid []string) string {
 	if me := n.ID(); me != "" && !n.o.Front && !n.isDraining() {
 		all = append(all, candidate{id: me, weight: weight(me, key), sessions: n.owned()})
 	}
-	return pick(all)
+	return all
 }
 
 // pick returns the less loaded of the two candidates of most weight, the heavier where they are alike.

@@ -50,7 +50,11 @@ func lacking(why string) http.HandlerFunc {
 // failed answers a request that the host did not fulfil.
 func failed(w http.ResponseWriter, err error) {
 	_, request := errors.AsType[*coppice.RequestError](err)
+	no, refusal := errors.AsType[*httpserver.Refusal](err)
 	switch {
+	case refusal:
+		no.SayWhen(w)
+		refuse(w, no.Status, no.Message, no.Hint)
 	case request:
 		refuse(w, http.StatusBadRequest, "Bad Request", err.Error())
 	case errors.Is(err, messages.ErrOverloaded), errors.Is(err, coppice.ErrClosed), errors.Is(err, errClosed):

@@ -47,6 +47,9 @@ type Options struct {
 	// user, where sessions outlive their host or are kept on disk: it goes on with them. "": no
 	// server does.
 	Left string
+	// Own makes a session this node's, where the server is one of a fleet's, until done is called
+	// and nothing of it lives any more. nil: it is in no fleet.
+	Own func(ctx context.Context, key messages.SessionKey) (done func(), err error)
 	// Version is that of the program, for kernel_info_reply.
 	Version string
 	// Logger hears what went wrong with no one to tell. nil: it is not logged.

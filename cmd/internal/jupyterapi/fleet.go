@@ -52,14 +52,11 @@ func (a *API) About(r *http.Request, body []byte) dialect.About {
 		if k := a.kernel(id); k != nil && what != "" { // a process may begin for it
 			about.Holds = k.s.Key()
 		}
-		if kind == "sessions" {
-			about.Made = a.keysOf
-		}
 		return about
 	case r.Method == http.MethodGet:
 		return dialect.About{Merge: merge}
 	case kind == "kernels":
-		return dialect.About{Anywhere: messages.NewID(), Made: a.keysOf}
+		return dialect.About{Anywhere: messages.NewID()}
 	default:
 		return a.aboutDocument(body)
 	}
@@ -76,27 +73,11 @@ func (a *API) aboutDocument(body []byte) dialect.About {
 	if o.Path == nil {
 		return dialect.About{}
 	}
-	about := dialect.About{Made: a.keysOf, Near: Base + "/api/sessions?" + url.Values{askPath: {*o.Path}, askKernel: {o.Kernel.ID}}.Encode()}
+	about := dialect.About{Near: Base + "/api/sessions?" + url.Values{askPath: {*o.Path}, askKernel: {o.Kernel.ID}}.Encode()}
 	if o.Kernel.ID == "" {
-		about.Anywhere = "document " + *o.Path
+		about.Anywhere, about.Alike = "document "+*o.Path, true
 	}
 	return about
-}
-
-// keysOf is the session of the kernel in an answer about it, or about its document.
-func (a *API) keysOf(answer []byte) []messages.SessionKey {
-	var told struct {
-		ID     string `json:"id"`
-		Kernel *model `json:"kernel"`
-	}
-	_ = json.Unmarshal(answer, &told) // it is that of this server
-	if told.Kernel != nil {
-		told.ID = told.Kernel.ID
-	}
-	if k := a.kernel(told.ID); k != nil {
-		return []messages.SessionKey{k.s.Key()}
-	}
-	return nil
 }
 
 // merge makes one list of those of all nodes, in the order in which its entries were made.
@@ -128,6 +109,5 @@ func merge(w http.ResponseWriter, pages []dialect.Page) {
 
 // Refuse answers in Jupyter's form of an error.
 func (a *API) Refuse(w http.ResponseWriter, _ *http.Request, no *httpserver.Refusal) {
-	no.SayWhen(w)
-	refuse(w, no.Status, no.Message, no.Hint)
+	failed(w, no)
 }

@@ -21,23 +21,23 @@ func TestWhatARequestIsAbout(t *testing.T) {
 	id := s.start()
 	key := messages.SessionKey{Session: id, Cwd: s.cwd}
 	for _, tc := range []struct {
-		method, path, body              string
-		near, anywhere                  string
-		holds                           bool
-		merges, made, streams, anyPlace bool
+		method, path, body        string
+		near, anywhere            string
+		holds                     bool
+		merges, streams, anyPlace bool
 	}{
 		{method: "GET", path: "/api/kernels", merges: true},
 		{method: "GET", path: "/api/sessions?1700000000", merges: true},
-		{method: "POST", path: "/api/kernels", body: `{}`, anyPlace: true, made: true},
+		{method: "POST", path: "/api/kernels", body: `{}`, anyPlace: true},
 		{method: "GET", path: "/api/kernels/" + id, near: "/jupyter/api/kernels/" + id},
 		{method: "DELETE", path: "/api/kernels/" + id, near: "/jupyter/api/kernels/" + id},
 		{method: "GET", path: "/api/kernels/" + id + "/channels", near: "/jupyter/api/kernels/" + id, holds: true, streams: true},
 		{method: "POST", path: "/api/kernels/" + id + "/restart", near: "/jupyter/api/kernels/" + id, holds: true},
 		{method: "GET", path: "/api/kernels/elsewhere/channels", near: "/jupyter/api/kernels/elsewhere", streams: true},
-		{method: "PATCH", path: "/api/sessions/one", body: `{"path":"x"}`, near: "/jupyter/api/sessions/one", made: true},
-		{method: "POST", path: "/api/sessions", body: `{"path":"a b.ipynb"}`, near: "/jupyter/api/sessions?document=a+b.ipynb&kernel=", anywhere: "document a b.ipynb", made: true},
-		{method: "POST", path: "/api/sessions", body: `{"notebook":{"path":"old.ipynb"}}`, near: "/jupyter/api/sessions?document=old.ipynb&kernel=", anywhere: "document old.ipynb", made: true},
-		{method: "POST", path: "/api/sessions", body: `{"path":"a","kernel":{"id":"k"}}`, near: "/jupyter/api/sessions?document=a&kernel=k", made: true},
+		{method: "PATCH", path: "/api/sessions/one", body: `{"path":"x"}`, near: "/jupyter/api/sessions/one"},
+		{method: "POST", path: "/api/sessions", body: `{"path":"a b.ipynb"}`, near: "/jupyter/api/sessions?document=a+b.ipynb&kernel=", anywhere: "document a b.ipynb"},
+		{method: "POST", path: "/api/sessions", body: `{"notebook":{"path":"old.ipynb"}}`, near: "/jupyter/api/sessions?document=old.ipynb&kernel=", anywhere: "document old.ipynb"},
+		{method: "POST", path: "/api/sessions", body: `{"path":"a","kernel":{"id":"k"}}`, near: "/jupyter/api/sessions?document=a&kernel=k"},
 		{method: "POST", path: "/api/sessions", body: `{`},
 		{method: "GET", path: "/api/kernelspecs", streams: true},
 		{method: "PUT", path: "/api/contents/x", streams: true},
@@ -57,13 +57,7 @@ func TestWhatARequestIsAbout(t *testing.T) {
 			}
 			require.Equal(t, want, got.Holds)
 			require.Equal(t, tc.merges, got.Merge != nil)
-			require.Equal(t, tc.made, got.Made != nil)
 			require.Equal(t, tc.streams, s.api.Streams(passed))
-			if got.Made != nil {
-				require.Equal(t, []messages.SessionKey{key}, got.Made([]byte(`{"id":"`+id+`"}`)))
-				require.Equal(t, []messages.SessionKey{key}, got.Made([]byte(`{"id":"document","kernel":{"id":"`+id+`"}}`)))
-				require.Empty(t, got.Made([]byte(`{"id":"none"}`)))
-			}
 			if got.Merge != nil {
 				rec := httptest.NewRecorder()
 				got.Merge(rec, []dialect.Page{{Body: []byte(`[{"id":"2"},{"id":"4"}]`)}, {Body: []byte(`[]`)}, {Body: []byte(`[{"id":"3"}]`)}})

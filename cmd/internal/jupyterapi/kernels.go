@@ -163,7 +163,15 @@ func (a *API) start(ctx context.Context, name, cwd string) (*kernel, error) {
 		return nil, err
 	}
 	id := messages.NewID()
-	k := newKernel(a, id, spec, a.o.Host.Session(id, coppice.In(cwd), coppice.OnKernel(spec.Name)))
+	s := a.o.Host.Session(id, coppice.In(cwd), coppice.OnKernel(spec.Name))
+	if a.o.Own != nil {
+		done, err := a.o.Own(ctx, s.Key())
+		if err != nil {
+			return nil, err
+		}
+		defer done()
+	}
+	k := newKernel(a, id, spec, s)
 	if err := a.add(k); err != nil {
 		k.end()
 		return nil, err

@@ -50,6 +50,7 @@ def main() -> None:
         env |= {"COPPICE_HOME": str(folder / "home"), "JUPYTER_CONFIG_DIR": str(folder / "jupyter"), "JUPYTER_RUNTIME_DIR": str(folder / "jupyter"), "COPPICE": coppice, "PYTHONDONTWRITEBYTECODE": "1"}
         if fleet:
             server = Fleet(os.path.abspath(fleet[0]), sys.executable, folder, env, "--jupyter")
+            env["COPPICE_HOME"] = str(folder / "front")  # by which the kernel finds the server that runs
         else:
             server = Server(coppice, folder, env)
         try:
