@@ -52,7 +52,7 @@ func (words) About(r *http.Request, body []byte) dialect.About {
 		a := dialect.About{Workspace: name, Begins: r.Method == http.MethodPost}
 		if what == "fork" {
 			a.Made = func(answer []byte) (keys []messages.SessionKey) {
-				for _, name := range strings.Fields(string(answer)) {
+				for name := range strings.FieldsSeq(string(answer)) {
 					keys = append(keys, workspaceKey(name))
 				}
 				return keys
@@ -91,6 +91,8 @@ func (s *server) speak(w http.ResponseWriter, r *http.Request) {
 	case name == "there" && s.sessions[messages.SessionKey{Session: what, Cwd: "/w"}] == 0:
 		http.NotFound(w, r)
 	case name == "there":
+	case strings.HasPrefix(name, "any") && s.sessions[messages.SessionKey{Session: name, Cwd: "/w"}] == 0:
+		http.NotFound(w, r)
 	case strings.HasPrefix(name, "any"):
 		_, _ = w.Write([]byte("held at " + s.host))
 	case name == "":
