@@ -62,7 +62,7 @@ func (a *API) About(r *http.Request, body []byte) dialect.About {
 }
 
 // aliasPath is where one asks whether a node has an environment.
-func aliasPath(name string) string { return Base + "/templates/aliases/" + name }
+func aliasPath(name string) string { return Base + "/templates/aliases/" + url.PathEscape(name) }
 
 // inner is a request as the inside of a sandbox has it.
 func inner(r *http.Request, path string) *http.Request {
