@@ -20,24 +20,25 @@ def free() -> int:
 
 
 class Fleet:
-    """Its front is told of as a server is."""
+    """Its front is told of as a server is, and has the folder for its home; those of the nodes are in it."""
 
-    def __init__(self, program: str, python: str, folder: pathlib.Path, env: "dict[str, str]", *flags: str):
+    def __init__(self, program: str, folder: pathlib.Path, cwd: pathlib.Path, env: "dict[str, str]", *flags: str):
         self.token, self.processes = secrets.token_hex(16), []
         key, at = folder / "key", f"nats://127.0.0.1:{free()}"
         key.touch(0o600)
         key.write_bytes(secrets.token_bytes(32))
-        self.log = folder / "serve.log"
+        self.log = folder / "fleet.log"
         try:
             with self.log.open("wb") as log:
                 for name, more in {"one": ["--fleet-embed"], "two": [], "front": ["--fleet-front"]}.items():
-                    (folder / name).mkdir()
+                    home = folder if name == "front" else folder / name
+                    home.mkdir(exist_ok=True)
                     p = subprocess.Popen(
                         [
-                            program, "serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--python", python, "--fleet", at, "--fleet-name", name,
+                            program, "serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--fleet", at, "--fleet-name", name,
                             "--hibernate", "lossless", "--fleet-store", str(folder / "store"), "--fleet-store-key", str(key), "--drain-timeout", "5s", *more, *flags,
                         ],
-                        cwd=folder / "work", env={**env, "COPPICE_HOME": str(folder / name), "COPPICE_TOKEN": self.token}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+                        cwd=cwd, env={**env, "COPPICE_HOME": str(home), "COPPICE_TOKEN": self.token}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
                     )
                     self.processes.append(p)
                     line = p.stdout.readline()

@@ -52,7 +52,8 @@ class Front:
 
     def __init__(self, program: str, python: str, folder: pathlib.Path):
         (folder / "work").mkdir()
-        self.fleet = Fleet(program, python, folder, {k: v for k, v in os.environ.items() if not k.startswith("E2B_")}, "--e2b")
+        env = {k: v for k, v in os.environ.items() if not k.startswith("E2B_")}
+        self.fleet = Fleet(program, folder, folder / "work", env, "--python", python, "--e2b")
         self.log, self.end = self.fleet.log, self.fleet.end
         at = self.fleet.told["e2b_url"]
         self.env = {"E2B_API_URL": at, "E2B_SANDBOX_URL": at, "E2B_API_KEY": self.fleet.token}

@@ -49,8 +49,8 @@ def main() -> None:
         env = {k: v for k, v in os.environ.items() if k != "COPPICE_TOKEN" and not k.startswith(("JUPYTER_", "JPY_", "COPPICE_KERNEL_"))}
         env |= {"COPPICE_HOME": str(folder / "home"), "JUPYTER_CONFIG_DIR": str(folder / "jupyter"), "JUPYTER_RUNTIME_DIR": str(folder / "jupyter"), "COPPICE": coppice, "PYTHONDONTWRITEBYTECODE": "1"}
         if fleet:
-            server = Fleet(os.path.abspath(fleet[0]), sys.executable, folder, env, "--jupyter")
-            env["COPPICE_HOME"] = str(folder / "front")  # by which the kernel finds the server that runs
+            server = Fleet(os.path.abspath(fleet[0]), folder, folder / "work", env, "--python", sys.executable, "--jupyter")
+            env["COPPICE_HOME"] = str(folder)  # by which the kernel finds the server that runs
         else:
             server = Server(coppice, folder, env)
         try:
