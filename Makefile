@@ -233,6 +233,10 @@ coppice-fleet: need-go ## Build coppice-fleet, whose servers can be nodes of a f
 		go mod edit $(foreach one,$(STANDS_HERE),"$(one)") "$(HERE)/adapters/build-fleet.mod" && \
 		cd cmd/coppice-fleet && go build -mod=mod -modfile="$(HERE)/adapters/build-fleet.mod" -o "$(HERE)/bin/coppice-fleet" .
 
+.PHONY: bench-fleet
+bench-fleet: test-env need-go ## Measure a fleet: a front, claims, 50,000 of them, failover (the machine is for it alone, 4 minutes)
+	@COPPICE_FLEET_FIGURES=1 $(MAKE) --no-print-directory test-adapters MODULES=cmd/coppice-fleet RACE= TESTFLAGS="-count=1 -v -run TestFigures"
+
 # The version of coppice that they require is that of the release they are tagged with.
 .PHONY: adapters-require
 adapters-require: need-go ## Write the version that the adapters require into their go.mod (NEXT=v0.2.0)
