@@ -392,13 +392,10 @@ test-dialects: test-env test-jupyter test-jupyter-suites test-papermill ## Drive
 	@"$(CACHE)/dialects/venv/bin/python" -B "$(CACHE)/dialects/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/dialects"
 
 .PHONY: test-dialects-fleet
-test-dialects-fleet: test-env coppice-fleet test-dialects test-clients ## Drive a fleet, by its front, with what test-dialects and test-clients drive one server with
+test-dialects-fleet: test-env coppice-fleet test-dialects ## Drive a fleet, by its front, with what test-dialects drives one server with
 	$(say) "coppice-fleet serve --e2b and --jupyter, by a front"
 	@"$(CACHE)/dialects/venv/bin/python" -B "$(CACHE)/dialects/run.py" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)" "$(CACHE)/python-extras" "$(CACHE)/dialects" "$(CACHE)/bin/coppice-fleet"
 	@"$(CACHE)/jupyter/venv/bin/python" -B "$(CACHE)/jupyter/run.py" "$(CACHE)/bin/coppice" "$(CACHE)/jupyter" "$(CACHE)/bin/coppice-fleet"
-	$(say) "the clients for Python and TypeScript, by a front"
-	@cd clients/python/tests && COPPICE="$(CURDIR)/test/dialects/front.py" COPPICE_FLEET="$(HERE)/bin/coppice-fleet" PYTHON="$(TEST_PYTHON)" PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$(HERE)/clients/installed" "$(HERE)/clients/venv/bin/python" -B -m unittest
-	@cd "$(CACHE)/clients/typescript" && README="$(CURDIR)/README.md" COPPICE="$(CURDIR)/test/dialects/front.py" COPPICE_FLEET="$(HERE)/bin/coppice-fleet" PYTHON="$(TEST_PYTHON)" PYTHONDONTWRITEBYTECODE=1 node --test tests/
 
 # What test-jupyter and test-papermill share.
 .PHONY: jupyter-venv

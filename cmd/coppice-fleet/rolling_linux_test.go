@@ -60,7 +60,8 @@ func (r *rolling) client(ctx context.Context, number int) {
 		r.long = max(r.long, time.Since(began))
 		r.mu.Unlock()
 		r.count(string(result.State))
-		got, err := strconv.Atoi(strings.TrimSpace(result.Text))
+		line, _, _ := strings.Cut(result.Text, "\n") // what a session was restored with follows it
+		got, err := strconv.Atoi(line)
 		switch {
 		case err != nil || result.Outcome != messages.OutcomeOK:
 			r.bad("%s: %s %s: %s", id, result.Outcome, result.State, result.Text)
@@ -83,9 +84,13 @@ func (r *rolling) call(random *rand.Rand, id, session string, epoch int) (*messa
 	again := func() { time.Sleep(50 * time.Millisecond) } //nolint:forbidigo // between two questions to other processes
 	front := func() *node { return r.fronts[random.IntN(len(r.fronts))] }
 	body := fmt.Sprintf(`{"id":%q,"session":%q,"cells":[{"code":"n = globals().get('n', 0) + 1\nprint(n)"}]}`, id, session)
+	var trail []string
 	for begun, end := false, time.Now().Add(patience); !begun; {
 		a := front().once(http.MethodPost, "/api/executions", body, epoch, patience)
 		now, _ := strconv.Atoi(a.header.Get("Coppice-Epoch"))
+		if said := fmt.Sprintf("%d %s by %s in epoch %d", a.status, a.code(), a.header.Get("Coppice-Node"), now); len(trail) == 0 || trail[len(trail)-1] != said {
+			trail = append(trail, said)
+		}
 		switch {
 		case a.status == http.StatusCreated || a.status == http.StatusOK:
 			begun, epoch = true, max(epoch, now)
@@ -109,7 +114,7 @@ func (r *rolling) call(random *rand.Rand, id, session string, epoch int) (*messa
 		case a.status == http.StatusOK && json.Unmarshal([]byte(a.body), &x) == nil && x.Result != nil:
 			return x.Result, epoch
 		case time.Now().After(end) || a.status == http.StatusGone || a.status == http.StatusNotFound:
-			r.bad("the result of %s is lost: %d %s %v", id, a.status, a.body, a.err)
+			r.bad("the result of %s is lost: %d %s %v, after %q", id, a.status, a.body, a.err, trail)
 			return nil, 0
 		}
 	}

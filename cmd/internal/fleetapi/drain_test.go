@@ -82,3 +82,36 @@ func TestDrainInVain(t *testing.T) {
 		require.Equal(t, "epoch_needed", code(b.run("e2", "k", 0)), "at once: the node has left")
 	})
 }
+
+// TestWhatADrainingNodeRefused is found where it was begun then, by who had sent it to the node that
+// was draining, too.
+func TestWhatADrainingNodeRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b, front := join(t, m, w, "a"), join(t, m, w, "b"), joinAs(t, m, w, "front", nil, true)
+		defer front.leave()
+		defer b.leave()
+		defer a.leave()
+		first, other := a, b
+		if front.run("e1", "k", 0).Result().Header.Get(HeaderNode) == b.node.ID() {
+			first, other = b, a
+		}
+		require.Equal(t, "1", front.ask(http.MethodGet, "/api/executions/e1", "", 0).Body.String())
+		first.node.mu.Lock()
+		first.node.draining = true
+		first.node.mu.Unlock()
+		require.Equal(t, "draining", code(front.run("e2", "k", 1)))
+		first.end("k", "it was ended")
+		time.Sleep(time.Second)
+		synctest.Wait()
+		require.NoError(t, first.node.member.Drain(t.Context()))
+		begun := front.run("e2", "k", 1)
+		require.Equal(t, other.node.ID(), begun.Result().Header.Get(HeaderNode), begun.Body.String())
+		require.Equal(t, "1", front.ask(http.MethodGet, "/api/executions/e2", "", 0).Body.String())
+
+		front.node.place("e2", first.node.ID()) // as it may be known from before
+		require.Equal(t, "1", front.ask(http.MethodGet, "/api/executions/e2", "", 0).Body.String())
+		front.node.place("e3", first.node.ID())
+		require.Equal(t, http.StatusNotFound, front.ask(http.MethodGet, "/api/executions/e3", "", 0).Code)
+	})
+}

@@ -36,6 +36,30 @@ const headerMoved = "Coppice-Moved"
 // errMoved is why what was sent to a node was not done there: another has the session by now.
 var errMoved = errors.New("another node has the session")
 
+// errNotThere is why an execution is looked for at other nodes: the one where it was begun, as far as
+// this one knew, knows none of the name.
+var errNotThere = errors.New("the node does not know the execution")
+
+// placedKey and hintedKey are keys under which a request that is sent on has the execution that it begins, which
+// is at the node that takes it, and that it looks for one where that may be.
+type (
+	placedKey struct{}
+	hintedKey struct{}
+)
+
+// placing is a request that begins an execution; "": it begins none.
+func placing(r *http.Request, execution string) *http.Request {
+	if execution == "" {
+		return r
+	}
+	return r.WithContext(context.WithValue(r.Context(), placedKey{}, execution))
+}
+
+// hinted is a request about an execution that is sent to where it may be.
+func hinted(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), hintedKey{}, true))
+}
+
 // keys are the headers by which net/http takes a request for one that may be sent again.
 var keys = []string{"Idempotency-Key", "X-Idempotency-Key"}
 
@@ -88,6 +112,12 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 			if resp.Header.Get(headerMoved) != "" && r.Header.Get(HeaderNode) == "" {
 				return errMoved
 			}
+			if resp.StatusCode == http.StatusNotFound && r.Context().Value(hintedKey{}) != nil {
+				return errNotThere
+			}
+			if execution, begins := r.Context().Value(placedKey{}).(string); begins && resp.StatusCode < http.StatusMultipleChoices {
+				n.place(execution, p.ID)
+			}
 			for name := range resp.Header { // what this server has set stands in the answer once
 				w.Header().Del(name)
 			}
@@ -99,7 +129,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
 			unsent()
 			state, err = unknown, failed
-			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) || errors.Is(failed, errMoved) {
+			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) || errors.Is(failed, errMoved) || errors.Is(failed, errNotThere) {
 				state = undelivered
 			}
 			if cause := context.Cause(ctx); cause != nil {

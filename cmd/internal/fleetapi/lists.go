@@ -3,6 +3,7 @@ package fleetapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -132,23 +133,21 @@ func (n *Node) byID(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r)
 			return
 		}
-		id := ""
+		id, hint := "", false
 		if r.Header.Get(HeaderNode) == "" { // else this node is asked for what it has
 			id = n.placeOf(execution)
-			if id == "" {
-				var err error
-				if id, err = n.seek(r, execution); err != nil {
-					n.refuse(r.Context(), w, err)
-					return
-				}
+			hint = id != ""
+			var err error
+			if !hint {
+				id, err = n.seek(r, execution)
 			}
-		}
-		if id == "" {
-			if err := n.passed(r, execution); err != nil {
+			if err != nil {
 				n.refuse(r.Context(), w, err)
 				return
 			}
-			h.ServeHTTP(w, r) // it says that there is none
+		}
+		if id == "" {
+			n.nowhere(w, r, h, execution)
 			return
 		}
 		n.place(execution, id)
@@ -164,10 +163,25 @@ func (n *Node) byID(h http.Handler) http.Handler {
 				return
 			}
 			w.Header().Del(HeaderNode)
-			state, err := n.forward(w, r, p, body, false)
+			to := r
+			if hint {
+				to = hinted(r)
+			}
+			state, err := n.forward(w, to, p, body, false)
 			switch {
 			case state == answered:
 				return
+			case errors.Is(err, errNotThere): // it was begun elsewhere since, or is forgotten
+				hint = false
+				if id, err = n.seek(r, execution); err != nil {
+					n.refuse(r.Context(), w, err)
+					return
+				}
+				if id == "" {
+					n.nowhere(w, r, h, execution)
+					return
+				}
+				n.place(execution, id)
 			case state == unknown && r.Method != http.MethodGet:
 				n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 				return
@@ -177,6 +191,15 @@ func (n *Node) byID(h http.Handler) http.Handler {
 			}
 		}
 	})
+}
+
+// nowhere answers about an execution that no node knows.
+func (n *Node) nowhere(w http.ResponseWriter, r *http.Request, h http.Handler, execution string) {
+	if err := n.passed(r, execution); err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
+	h.ServeHTTP(w, r) // it says that there is none
 }
 
 // passed is the refusal for an execution that no node knows, and that was begun in an epoch

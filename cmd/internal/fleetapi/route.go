@@ -238,9 +238,8 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		}
 		state, failed := undelivered, error(errGone) // it is not in the list yet, or no more
 		if p := n.peer(id); p != nil && p.URL != n.url {
-			n.place(t.execution, id)
 			w.Header().Del(HeaderNode)
-			if state, failed = n.forward(w, r, p, t.body, t.starts && t.execution != "" || t.once); state == answered {
+			if state, failed = n.forward(w, placing(r, t.execution), p, t.body, t.starts && t.execution != "" || t.once); state == answered {
 				return
 			}
 			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) || t.spent(r, failed) {
