@@ -82,14 +82,18 @@ func figuresOfAFront(t *testing.T) {
 	}
 }
 
-// opened is a directory on three servers of NATS that run as processes of their own, with those.
+// opened is a directory on servers of NATS that run as processes of their own, with those.
 func opened(t *testing.T, servers int) (fleet.Directory, []*engine) {
 	t.Helper()
 	ports := freePorts(t, servers)
 	var engines []*engine
 	var urls []*url.URL
 	for i, port := range ports {
-		args := []string{t.TempDir(), strconv.Itoa(port), strconv.Itoa(port + routes)}
+		cluster := port + routes
+		if servers == 1 {
+			cluster = 0 // one alone is none
+		}
+		args := []string{t.TempDir(), strconv.Itoa(port), strconv.Itoa(cluster)}
 		for j, other := range ports {
 			if j != i {
 				args = append(args, strconv.Itoa(other+routes))
