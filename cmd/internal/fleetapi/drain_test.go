@@ -105,6 +105,7 @@ func TestWhatADrainingNodeRefused(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		require.NoError(t, first.node.member.Drain(t.Context()))
+		synctest.Wait() // the front has heard of it
 		begun := front.run("e2", "k", 1)
 		require.Equal(t, other.node.ID(), begun.Result().Header.Get(HeaderNode), begun.Body.String())
 		require.Equal(t, "1", front.ask(http.MethodGet, "/api/executions/e2", "", 0).Body.String())
