@@ -54,6 +54,30 @@ func (e *engine) start(t *testing.T) {
 	require.NoError(t, e.cmd.Start())
 }
 
+// startEngines starts that many, each of which syncs its disk always; one alone is no cluster. They end with
+// the test.
+func startEngines(t *testing.T, count int) (engines []*engine, ports []int) {
+	t.Helper()
+	ports = freePorts(t, count)
+	for i, port := range ports {
+		cluster := port + routes
+		if count == 1 {
+			cluster = 0
+		}
+		args := []string{t.TempDir(), strconv.Itoa(port), strconv.Itoa(cluster)}
+		for j, other := range ports {
+			if j != i {
+				args = append(args, strconv.Itoa(other+routes))
+			}
+		}
+		e := &engine{args: args}
+		e.start(t)
+		t.Cleanup(e.kill)
+		engines = append(engines, e)
+	}
+	return engines, ports
+}
+
 func (e *engine) kill() {
 	_ = e.cmd.Process.Kill()
 	_ = e.cmd.Wait() // it was killed
@@ -80,19 +104,8 @@ const stormTTL = 4 * time.Second
 func newStorm(t *testing.T, seed uint64) *storm {
 	t.Helper()
 	s := &storm{t: t, rng: rand.New(rand.NewPCG(seed, 1)), told: map[string]int{}, faults: map[string]int{}, epochs: map[string]int{}} //nolint:gosec // to be repeated
-	ports := freePorts(t, 3)
-	for i, port := range ports {
-		args := []string{t.TempDir(), strconv.Itoa(port), strconv.Itoa(port + routes)}
-		for j, other := range ports {
-			if j != i {
-				args = append(args, strconv.Itoa(other+routes))
-			}
-		}
-		e := &engine{args: args}
-		e.start(t)
-		t.Cleanup(e.kill)
-		s.engines = append(s.engines, e)
-	}
+	engines, ports := startEngines(t, 3)
+	s.engines = engines
 	ways := func() (list []*link, servers string) {
 		var names []string
 		for _, port := range ports {

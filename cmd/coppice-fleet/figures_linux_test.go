@@ -85,24 +85,9 @@ func figuresOfAFront(t *testing.T) {
 // opened is a directory on servers of NATS that run as processes of their own, with those.
 func opened(t *testing.T, servers int) (fleet.Directory, []*engine) {
 	t.Helper()
-	ports := freePorts(t, servers)
-	var engines []*engine
+	engines, ports := startEngines(t, servers)
 	var urls []*url.URL
-	for i, port := range ports {
-		cluster := port + routes
-		if servers == 1 {
-			cluster = 0 // one alone is none
-		}
-		args := []string{t.TempDir(), strconv.Itoa(port), strconv.Itoa(cluster)}
-		for j, other := range ports {
-			if j != i {
-				args = append(args, strconv.Itoa(other+routes))
-			}
-		}
-		e := &engine{args: args}
-		e.start(t)
-		t.Cleanup(e.kill)
-		engines = append(engines, e)
+	for _, port := range ports {
 		urls = append(urls, &url.URL{Scheme: "nats", Host: "127.0.0.1:" + strconv.Itoa(port)})
 	}
 	d, stop, err := open(t.Context(), cli.DirectoryOptions{URLs: urls, Synced: true, Secret: token, Logger: slog.New(slog.DiscardHandler)})

@@ -58,9 +58,6 @@ type Proxy struct {
 	closed  bool      // guarded by mu: no tunnel begins any more
 }
 
-// unsentKey is the key under which a request that is sent on has what to call when it was not.
-type unsentKey struct{}
-
 // Start starts a proxy to hosts.
 func Start(ctx context.Context, hosts Hosts) (*Proxy, error) {
 	var lc net.ListenConfig
@@ -77,9 +74,7 @@ func Start(ctx context.Context, hosts Hosts) (*Proxy, error) {
 		Transport: &http.Transport{DialContext: p.dialNamed, DisableKeepAlives: true},
 		ErrorLog:  quiet,
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if unsent, ok := r.Context().Value(unsentKey{}).(func()); ok {
-				unsent()
-			}
+			inbound.Unsent(w, r)
 			http.Error(w, err.Error(), http.StatusBadGateway)
 		},
 	}
@@ -168,8 +163,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Header.Del("Proxy-Authorization")
 	r.Header.Del("Proxy-Connection")
-	r, unsent := inbound.Relayed(w, r)
-	p.forward.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), unsentKey{}, unsent)))
+	p.forward.ServeHTTP(w, inbound.Relayed(w, r))
 }
 
 // split reads a host with its port.

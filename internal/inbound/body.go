@@ -57,23 +57,27 @@ type body struct {
 // change the head of the answer in the middle of that; and net/http might take it away when the answer
 // begins, so that whoever sends it on gives up and an answer that was good is cut off.
 //
-// What it returns is the request to send on, whose body stays as it is when it could not be sent, and
-// unsent, which is called then, before anything else answers: the client learns that the connection
-// ends with the answer, unless all of its body has come.
-func Relayed(w http.ResponseWriter, r *http.Request) (on *http.Request, unsent func()) {
+// What it returns is the request to send on, whose body stays as it is when it could not be sent: then
+// [Unsent] is called.
+func Relayed(w http.ResponseWriter, r *http.Request) *http.Request {
 	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 is so by itself
 	b, ok := r.Context().Value(ofRequest{}).(*body)
 	if !ok {
-		return r, func() {}
+		return r
 	}
 	b.relayed = true
 	w.Header().Del("Connection")
-	on = r.WithContext(r.Context())
+	on := r.WithContext(r.Context())
 	on.Body = io.NopCloser(r.Body)
-	return on, func() {
-		if !b.whole.Load() {
-			w.Header().Set("Connection", "close")
-		}
+	return on
+}
+
+// Unsent is called when a request that was [Relayed], or one with its context, could not be sent on, before
+// anything else answers: the client learns that the connection ends with the answer, unless all of its
+// body has come.
+func Unsent(w http.ResponseWriter, r *http.Request) {
+	if b, ok := r.Context().Value(ofRequest{}).(*body); ok && !b.whole.Load() {
+		w.Header().Set("Connection", "close")
 	}
 }
 

@@ -77,10 +77,10 @@ func TestAnswersThatBeginBeforeTheEndOfTheBody(t *testing.T) {
 	require.NoError(t, err)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // the guard bounds it
 		inbound.Known(r.Context())
-		r, unsent := inbound.Relayed(w, r)
+		r = inbound.Relayed(w, r)
 		if r.URL.Path == "/nowhere" {
 			_ = r.Body.Close() // as who cannot reach the other server does
-			unsent()
+			inbound.Unsent(w, r)
 			http.Error(w, "it is not there", http.StatusBadGateway)
 			return
 		}

@@ -213,7 +213,7 @@ func (c *cell) text(ctx context.Context, name messages.StreamName, s string) {
 }
 
 func (c *cell) written(ctx context.Context, name messages.StreamName, b []byte) {
-	at := slices.Index(streams[:], name)
+	at := max(0, slices.Index(streams[:], name)) // a frame of another kind is not the session's own
 	for _, s := range c.raw[at].Add(b) {
 		c.text(ctx, name, s)
 	}

@@ -1,12 +1,15 @@
 package runner
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/coppice-run/coppice/messages"
 )
 
 // narrow takes as much as room says of each write.
@@ -43,4 +46,17 @@ func TestALineIsWholeOrNotThere(t *testing.T) {
 		require.NoError(t, l.write(to, []byte("end\n")))
 		require.Equal(t, strings.Join(sent, "")+"end\n", to.got.String())
 	})
+}
+
+// TestBytesOfAnotherKind: what code has sent in its session's name, as bytes of no stream, is text like
+// any other, and no reason for the host to end.
+func TestBytesOfAnotherKind(t *testing.T) {
+	t.Parallel()
+	var got []messages.Event
+	c := cell{i: &Interpreter{}, emit: func(_ context.Context, e messages.Event) error {
+		got = append(got, e)
+		return nil
+	}}
+	c.written(t.Context(), "display", []byte("text"))
+	require.Equal(t, []messages.Event{messages.Stream{Name: "display", Text: "text"}}, got)
 }

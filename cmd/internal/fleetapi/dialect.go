@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -49,6 +50,10 @@ func (n *Node) Speak(d dialect.Dialect, m httpserver.Mount) httpserver.Mount {
 		if a.Made != nil {
 			t.made = func(answer []byte) ([]messages.SessionKey, error) { return a.Made(answer), nil }
 		}
+		if len(a.Near) > maxQuestion {
+			n.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the name of what is asked for is too long", fmt.Sprintf("use one of at most %d bytes, written as part of an address", maxQuestion), 0))
+			return
+		}
 		if a.Near != "" {
 			there, done := n.near(w, r, h, a.Near, t.body)
 			switch {
@@ -76,6 +81,9 @@ func (n *Node) Speak(d dialect.Dialect, m httpserver.Mount) httpserver.Mount {
 	})
 	return m
 }
+
+// maxQuestion bounds what other nodes are asked, in bytes: it stands in the address of a request.
+const maxQuestion = 4 << 10
 
 // mergePages answers with what all nodes have answered. One that was sent on is answered
 // with what this node has.

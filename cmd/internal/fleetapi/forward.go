@@ -77,9 +77,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)
 	defer context.AfterFunc(p.gone, func() { cancel(errGone) })()
-	out, unsent := r.Clone(ctx), func() {}
+	out := r.Clone(ctx)
 	if body == nil {
-		out, unsent = inbound.Relayed(w, out)
+		out = inbound.Relayed(w, out)
 	} else {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
 		if out.Body, _ = out.GetBody(); len(body) == 0 { // it never fails
@@ -127,7 +127,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 		FlushInterval: -1,
 		ErrorLog:      slog.NewLogLogger(n.o.Logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
-			unsent()
+			inbound.Unsent(w, r)
 			state, err = unknown, failed
 			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) || errors.Is(failed, errMoved) || errors.Is(failed, errNotThere) {
 				state = undelivered

@@ -155,9 +155,6 @@ func (g *Gate) open(to http.Handler) {
 	}
 }
 
-// unsentKey is the key under which a request that is sent on has what to call when it was not.
-type unsentKey struct{}
-
 // Relay returns a handler that has another server answer, which listens at addr and has the
 // same token. Connections are not kept: the next request goes there by itself. So do streams,
 // which are broken off after a while: who reads one asks again from where it broke.
@@ -177,9 +174,7 @@ func Relay(addr string, streams time.Duration) http.Handler {
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
-			if unsent, ok := r.Context().Value(unsentKey{}).(func()); ok {
-				unsent()
-			}
+			inbound.Unsent(w, r)
 			if errors.Is(err, context.DeadlineExceeded) { // a stream that had not begun is broken off, too
 				panic(http.ErrAbortHandler)
 			}
@@ -193,7 +188,6 @@ func Relay(addr string, streams time.Duration) http.Handler {
 			defer done()
 			r = r.WithContext(ctx)
 		}
-		r, unsent := inbound.Relayed(w, r)
-		relay.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), unsentKey{}, unsent)))
+		relay.ServeHTTP(w, inbound.Relayed(w, r))
 	})
 }
