@@ -267,6 +267,9 @@ type OutputOptions struct {
 	// folder of this host that Shutdown removes.
 	Artifacts     string
 	KeepArtifacts bool
+	// FirstArtifact is the number of the first one: several hosts whose artifacts are read as
+	// those of one have numbers that are far apart.
+	FirstArtifact int
 	// Budget is the text of one call: bytes, lines, how much of both goes to the
 	// head, whether only the tail is shown, and the cap of a line. Zero: as many bytes
 	// as COPPICE_MAX_OUTPUT in Options.Env says, else 50 KiB, and 3,000 lines, of which

@@ -37,7 +37,7 @@ func (h *Host) Artifacts() *artifact.Store { return h.hub.Artifacts() }
 
 func (r resolved) store() *artifact.Store {
 	o := r.Output
-	return artifact.New(artifact.Options{Dir: o.Artifacts, MaxBytes: o.MaxArtifact, MaxAge: o.MaxAge, MaxTotal: o.MaxTotal})
+	return artifact.New(artifact.Options{Dir: o.Artifacts, First: o.FirstArtifact, MaxBytes: o.MaxArtifact, MaxAge: o.MaxAge, MaxTotal: o.MaxTotal})
 }
 
 func (r resolved) hub() sinks.HubOptions {

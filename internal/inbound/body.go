@@ -52,6 +52,10 @@ type body struct {
 	relayed bool
 }
 
+// ContinueTimeout is how long who sends a request on waits for word that its body is wanted, where
+// the client waits for that: what is refused is refused before the body comes.
+const ContinueTimeout = time.Second
+
 // Relayed is called before a request is sent on to another server with the body that is still to
 // come, which other goroutines read then while the answer is written. Else the end of the body would
 // change the head of the answer in the middle of that; and net/http might take it away when the answer

@@ -38,6 +38,18 @@ func read(t *testing.T, s *artifact.Store, uri string) string {
 	return string(b)
 }
 
+// TestNumbersOfSeveralStores: those of two that are read as one are never alike.
+func TestNumbersOfSeveralStores(t *testing.T) {
+	t.Parallel()
+	const first = 99_999_999_000_000
+	s := artifact.New(artifact.Options{Dir: t.TempDir(), First: first})
+	require.Equal(t, first, put(t, s, "one").ID())
+	require.Equal(t, "artifact://99999999000001", put(t, s, "two").URI())
+	require.Equal(t, "two", read(t, s, "artifact://99999999000001"))
+	again := artifact.New(artifact.Options{Dir: s.Dir(), First: first - 1_000_000})
+	require.Equal(t, first+2, put(t, again, "three").ID(), "one folder counts on")
+}
+
 func TestNumbersGoOn(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "a[b]*", "artifacts")
@@ -46,7 +58,7 @@ func TestNumbersGoOn(t *testing.T) {
 	require.Equal(t, "artifact://0", put(t, s, "zero").URI())
 	require.Equal(t, "artifact://1", put(t, s, "one").URI())
 
-	for _, name := range []string{"7.bash.log", "x.python.log", "9.log", "11.python.txt", "012.python.log", "99999999999.python.log"} {
+	for _, name := range []string{"7.bash.log", "x.python.log", "9.log", "11.python.txt", "012.python.log", "1000000000000000.python.log"} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	require.NoError(t, os.Mkdir(filepath.Join(dir, "20.python.log"), 0o700))

@@ -27,6 +27,9 @@ type Options struct {
 	Dir string
 	// Tool is the middle of a file's name. Empty: "python".
 	Tool string
+	// First is the number of the first artifact: those of several stores that are read as one
+	// are told apart by it.
+	First int
 	// MaxBytes is how much of one output is kept. 0: 4 GiB; negative: all.
 	MaxBytes int64
 	// MaxAge is how long an artifact is kept after it was last written. 0: for
@@ -81,7 +84,7 @@ type Info struct {
 // URI is the artifact's name.
 func (i Info) URI() string { return URI(i.ID) }
 
-var fileName = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})\.[A-Za-z0-9_-]+\.(?:log|svg|json|bin)$`)
+var fileName = regexp.MustCompile(`^(0|[1-9][0-9]{0,14})\.[A-Za-z0-9_-]+\.(?:log|svg|json|bin)$`)
 
 // number returns the number in the name of an artifact's file.
 func number(name string) (int, bool) {
@@ -189,7 +192,7 @@ func (s *Store) create(kind, extension string) (*Writer, error) {
 		if err != nil {
 			return nil, err
 		}
-		s.next = max(s.next, id+1)
+		s.next = max(s.next, id+1, s.o.First)
 		id = s.next
 		path := filepath.Join(s.o.Dir, fmt.Sprintf("%d.%s.%s", id, kind, extension))
 		f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

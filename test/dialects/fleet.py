@@ -1,5 +1,9 @@
+#!/usr/bin/env python3
 """A fleet of coppice-fleet, for clients that are given one address: two nodes, one of which runs
-the directory, and a front."""
+the directory, and a front.
+
+As a program it is a coppice whose "serve" is such a fleet, by its front, for tests that start a
+server: COPPICE_FLEET names coppice-fleet, and what else it is asked for is the program's own."""
 
 import json
 import os
@@ -8,6 +12,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import sys
 
 PATIENCE = 300  # seconds for what takes a minute
 
@@ -25,8 +30,9 @@ class Fleet:
     def __init__(self, program: str, folder: pathlib.Path, cwd: pathlib.Path, env: "dict[str, str]", *flags: str):
         self.token, self.processes = secrets.token_hex(16), []
         key, at = folder / "key", f"nats://127.0.0.1:{free()}"
-        key.touch(0o600)
-        key.write_bytes(secrets.token_bytes(32))
+        if not key.exists():  # else it is the fleet after another one
+            key.touch(0o600)
+            key.write_bytes(secrets.token_bytes(32))
         self.log = folder / "fleet.log"
         try:
             with self.log.open("wb") as log:
@@ -56,3 +62,24 @@ class Fleet:
             p.send_signal(signal.SIGTERM)
             codes.append(p.wait(PATIENCE))
         return next((code for code in codes if code not in (0, 143)), 0)
+
+
+def main() -> int:
+    program, arguments = os.environ["COPPICE_FLEET"], sys.argv[1:]
+    if arguments[:1] != ["serve"]:
+        os.execv(program, [program, *arguments])
+    asked, ask = os.pipe()  # a signal that comes before it is waited for is not lost
+    for which in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(which, lambda *_: os.write(ask, b"."))
+    env = {name: value for name, value in os.environ.items() if name not in ("COPPICE_FLEET", "COPPICE_TOKEN")}
+    home = pathlib.Path(env["COPPICE_HOME"])
+    fleet = Fleet(program, home, pathlib.Path.cwd(), env, *arguments[1:])
+    print(json.dumps(fleet.told), flush=True)
+    os.read(asked, 1)
+    code = fleet.end()
+    sys.stderr.write(fleet.log.read_text())
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -25,7 +25,7 @@ class Early(unittest.TestCase):
 
         async def ask():
             reader = asyncio.StreamReader(limit=_http.HEAD)
-            answer = asyncio.ensure_future(_http._answer(reader))
+            answer = asyncio.ensure_future(_http._answer(reader, asyncio.Event()))
             await asyncio.sleep(0)
             reader.feed_data(b"HTTP/1.1 413 Too Large\r\nContent-Length: 4\r\n\r\nbody")
             await asyncio.wait([answer])
@@ -34,6 +34,38 @@ class Early(unittest.TestCase):
             return status, await _http.Response(status, found, reader, mock.Mock(), body).read()
 
         self.assertEqual(asyncio.run(ask()), (413, b"body"))
+
+
+class Sent(unittest.TestCase):
+    def test_word_to_go_on_that_comes_twice(self):
+        """A server between sends word of its own, and that of the one behind it."""
+
+        async def main():
+            got = []
+
+            async def serve(reader, writer):
+                await reader.readuntil(b"\r\n\r\n")
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+                got.append(await reader.readexactly(1))
+                writer.write(b"HTTP/1.1 100 Continue\r\n\r\n" b"HTTP/1.1 103 Early Hints\r\nLink: <a>\r\n\r\n")
+                got.append(await reader.readuntil(b"0\r\n\r\n"))
+                writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+                writer.close()
+
+            async def body():
+                for _ in range(50):
+                    yield b"x" * (1 << 16)
+                    await asyncio.sleep(0)
+
+            server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 26)
+            async with server:
+                at = _wire.Address("http://127.0.0.1:%d" % server.sockets[0].getsockname()[1], "")
+                answer = await _http.request(at, None, "PUT", "/", {"Transfer-Encoding": "chunked"}, body())
+                read = await answer.read()
+                answer.close()
+            return answer.status, read, b"".join(got).count(b"x")
+
+        self.assertEqual(asyncio.run(main()), (200, b"ok", 50 << 16))
 
 
 class Within(unittest.TestCase):

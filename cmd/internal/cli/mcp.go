@@ -120,8 +120,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 		return err
 	}
 	walled := f.Walled(a.Env)
-	asked := agent.Mode(cmp.Or(f.mode, home.ToolMode(a.Getenv("PI_PY"))))
-	bash := !walled || asked == agent.ModeBoth || asked == agent.ModeBash
+	bash := a.offersBash(walled, f.mode)
 	ho := f.hostOptions(bash)
 	if err := f.hibernate.fill(nil, &f.HostFlags, &ho); err != nil { // the variable is for serve
 		return err
@@ -158,6 +157,13 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	backend, why := host.Backend()
 	a.Err.Lines(fmt.Sprintf("coppice mcp: serving on standard input and output, %s backend (%s)", backend, why))
 	return mcpserver.ServeStdio(ctx, server, a.In, a.Out)
+}
+
+// offersBash reports whether agents have the tool bash, whose commands are never isolated: where
+// sessions are, it has to be asked for.
+func (a *app) offersBash(walled bool, mode string) bool {
+	asked := agent.Mode(cmp.Or(mode, home.ToolMode(a.Getenv("PI_PY"))))
+	return !walled || asked == agent.ModeBoth || asked == agent.ModeBash
 }
 
 // serveMCP serves over HTTP until ctx ends.

@@ -25,6 +25,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi"
 	"github.com/coppice-run/coppice/cmd/internal/liveview"
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
+	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
@@ -58,6 +59,7 @@ type serveFlags struct {
 	e2b       bool
 	e2bDebug  bool
 	jupyter   bool
+	mcp       mcpDoor
 	listen    listening
 	fleet     fleetFlags
 	retention httpapi.Retention
@@ -98,7 +100,8 @@ With --e2b, the SDKs of E2B work with this server as they are: its sandboxes are
 workspaces here. serve prints the variables that they read. With --e2b-debug, they work
 with E2B_DEBUG=true alone, which sends no token: everyone on this machine can run code as
 you then. With --jupyter, clients of Jupyter Server work: its kernels are sessions here.
-serve prints their address.
+serve prints their address. With --mcp, agents use it over the Model Context Protocol, at
+/mcp with the token of the server, as "coppice mcp --http" serves it.
 
 With --listen, other machines use it too, over TLS, with tokens that belong to tenants (see
 coppice token): each tenant has a host of its own. Without it, nothing is reached from
@@ -133,6 +136,7 @@ a second interrupt waits for nothing.`,
 	flags.BoolVar(&f.e2b, "e2b", false, "serve workspaces as E2B's sandboxes too, and print what its SDKs want to be set")
 	flags.BoolVar(&f.e2bDebug, "e2b-debug", false, "serve one sandbox without any token at the ports that E2B's SDKs use with E2B_DEBUG, 49983 and 49999: everyone on this machine can run code as you")
 	flags.BoolVar(&f.jupyter, "jupyter", false, "serve sessions as kernels of a Jupyter Server too, and print the address for its clients")
+	f.mcp.add(cmd)
 	f.AddBounded(cmd)
 	f.timeout.Add(cmd)
 	f.hibernate.add(cmd)
@@ -226,6 +230,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	}
 	defer f.member.close(a) // once the host has ended
 	f.member.keep(&o)
+	f.mcp.fill(a, &f, &o)
 	host, keeps, err := a.startServer(ctx, f, o)
 	if err != nil {
 		return nil, err
@@ -251,12 +256,17 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	defer sandboxes.Close()
 	kernels, also := f.kernels(host.Host, api.Cwd(), logger)
 	defer kernels.Close()
-	mounts := slices.Concat(api.Mounts(), page, more, also,
+	tools, err := f.mcp.open(a, &f, host, api.Cwd(), logger)
+	if err != nil {
+		return nil, errors.Join(err, api.Close())
+	}
+	defer tools.Close()
+	mounts := slices.Concat(api.Mounts(), page, more, also, tools.Mounts(),
 		toolapi.Mounts(toolapi.Options{Tools: host.Launcher(), Developer: f.developer}), workspaceapi.Mounts(workspaceapi.Options{Host: host.Host, Logger: logger}))
 	gate, observe := &httpserver.Gate{}, m.observe(host.Traces)
 	so := httpserver.Options{Ending: api.End, Logger: logger, Instrument: func(next http.Handler) http.Handler { return gate.Wrap(observe(next)) }}
 	f.member.attach(host.Host, api, m, logger)
-	mounts = f.member.wrap(mounts, &so, sandboxes, kernels)
+	mounts = f.member.wrap(mounts, &so, sandboxes, kernels, tools)
 	server, err := a.listen(ctx, f, path, so, in, mounts)
 	if err != nil {
 		return nil, errors.Join(err, api.Close())
@@ -323,6 +333,9 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 		if f.jupyter {
 			told["jupyter_url"] = r.URL + jupyterapi.Base
 		}
+		if f.mcp.on {
+			told["mcp_url"] = r.URL + mcpserver.Path
+		}
 		if f.listen.addr != "" {
 			told["listen_url"] = f.listen.addr
 		}
@@ -346,6 +359,9 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 	}
 	if f.jupyter {
 		a.tellJupyter(r, path)
+	}
+	if f.mcp.on {
+		a.Out.Lines("for agents over MCP: "+r.URL+mcpserver.Path, "  with the header Authorization: Bearer, and the token in "+path)
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/access"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/internal/inbound"
 	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
@@ -98,7 +99,7 @@ func (b *between) open(ctx context.Context, logger *slog.Logger) (*farNode, erro
 	}
 	n := &farNode{certificate: certificate}
 	n.transport = &http.Transport{
-		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute,
+		MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ExpectContinueTimeout: inbound.ContinueTimeout,
 		// Each connection begins with the certificates as they are then.
 		DialTLSContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
 			return reach(ctx, dialing, certificate.Client(), network, addr)

@@ -51,6 +51,7 @@ func (f serveFlags) unhanded(env []string) string {
 		{f.e2b, "--e2b"},
 		{f.e2bDebug, "--e2b-debug"},
 		{f.jupyter, "--jupyter"},
+		{f.mcp.on, "--mcp"},
 		{f.listen.addr != "", "--listen"},
 		{f.fleet.servers != "", "--fleet"},
 		{f.hibernate.wanted(env), "--hibernate"},

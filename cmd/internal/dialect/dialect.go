@@ -34,6 +34,9 @@ type About struct {
 	// Makes says that it makes it, unless it is there: once, however often it comes. Begins
 	// says that it starts something in it.
 	Makes, Begins bool
+	// Session is the session that it is about. Makes says that it may begin, and Begins that it
+	// starts something. Its answer is not read ahead.
+	Session messages.SessionKey
 	// Near is the path, with the query, of a question: what the request is about is at the node
 	// that answers it with 200. "": it is not looked for.
 	Near string

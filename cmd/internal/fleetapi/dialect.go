@@ -71,6 +71,9 @@ func (n *Node) Speak(d dialect.Dialect, m httpserver.Mount) httpserver.Mount {
 		case a.Workspace != "":
 			t.key, t.claims, t.once, t.begins = workspaceKey(a.Workspace), a.Makes, a.Makes, a.Begins
 			n.route(w, r, h, t)
+		case a.Session != messages.SessionKey{}:
+			t.key, t.claims, t.begins, t.streams = a.Session, a.Makes, a.Begins, true
+			n.route(w, r, h, t)
 		case a.Anywhere != "":
 			n.anywhere(w, r, h, t.body, a)
 		case a.Holds != messages.SessionKey{}:
@@ -252,20 +255,25 @@ func (n *Node) claimed(ctx context.Context, key messages.SessionKey) (*claim, er
 // holding serves a request about a session while that is this node's, and ends it with the life
 // of the node.
 func (n *Node) holding(w http.ResponseWriter, r *http.Request, h http.Handler, key messages.SessionKey) {
+	if n.isDraining() && n.epochOf(key) == 0 {
+		n.refuse(r.Context(), w, n.leaving())
+		return
+	}
 	c, err := n.claimed(r.Context(), key)
 	if err != nil {
 		n.refuse(r.Context(), w, err)
 		return
 	}
 	defer c.free()
-	if _, err := c.own.Begin(r.Context(), fleet.Call{}); err != nil {
+	turn, err := c.own.Begin(r.Context(), fleet.Call{})
+	if err != nil {
 		n.refuse(r.Context(), w, err)
 		return
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
 	defer context.AfterFunc(c.life, cancel)()
-	h.ServeHTTP(w, r.WithContext(ctx))
+	n.show(w, r.WithContext(ctx), h, turn)
 }
 
 // Workspaces lists the workspaces of the other nodes, by the token that all nodes have. Of a

@@ -134,3 +134,52 @@ func TestAnotherLifeAnswers(t *testing.T) {
 		require.Equal(t, "1", a.run("e2", "k", 2).Body.String())
 	})
 }
+
+// TestABodyThatIsNotWanted: whoever waits for word that their body is wanted, waits for that of the
+// owner, who may refuse it before.
+func TestABodyThatIsNotWanted(t *testing.T) {
+	var read atomic.Int64
+	owner := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/full" {
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			return
+		}
+		n, _ := io.Copy(io.Discard, r.Body)
+		read.Add(n)
+	}))
+	defer owner.Close()
+	n := New(Options{})
+	defer n.own.CloseIdleConnections()
+	p := &peer{Node: fleet.Node{ID: "b", URL: owner.URL}, gone: t.Context()}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = n.forward(w, r, p, nil, false)
+	}))
+	defer front.Close()
+	for path, want := range map[string][]string{
+		"/room": {"HTTP/1.1 100 Continue", "HTTP/1.1 200 OK"},
+		"/full": {"HTTP/1.1 413 Request Entity Too Large"},
+	} {
+		c, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", front.Listener.Addr().String())
+		require.NoError(t, err)
+		_, err = io.WriteString(c, "PUT "+path+" HTTP/1.1\r\nHost: a.test\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n")
+		require.NoError(t, err)
+		in := bufio.NewReader(c)
+		var heads []string
+		for len(heads) == 0 || strings.Contains(heads[len(heads)-1], " 100 ") {
+			line, err := in.ReadString('\n')
+			require.NoError(t, err, path)
+			heads = append(heads, strings.TrimSpace(line))
+			for line != "\r\n" { // the rest of the head
+				line, err = in.ReadString('\n')
+				require.NoError(t, err, path)
+			}
+			if strings.Contains(heads[len(heads)-1], " 100 ") {
+				_, err = io.WriteString(c, "body")
+				require.NoError(t, err)
+			}
+		}
+		require.Equal(t, want, heads, path)
+		require.NoError(t, c.Close())
+	}
+	require.EqualValues(t, 4, read.Load())
+}

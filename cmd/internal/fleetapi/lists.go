@@ -88,14 +88,17 @@ func at(data []byte, member, node string) []json.RawMessage {
 // asleep is the state of a session in a list that has no kernel and is kept on disk.
 const asleep = "hibernated"
 
-// once is a list in which each session that is kept where all nodes have it stands once: each
-// node has listed it, and it is at none of them. One that has a kernel meanwhile is there.
+// once is a list in which each session and checkpoint that is kept where all nodes have it stands
+// once: each node has listed it, and it is at none of them. One that has a kernel meanwhile is there.
 func once(all []json.RawMessage) []json.RawMessage {
-	type session struct{ Session, Cwd, Workspace, Kernel, State string }
+	type session struct{ Session, Cwd, Workspace, Kernel, State, Name string }
 	read := func(text json.RawMessage) (key messages.SessionKey, kept bool) {
 		var s session
 		if json.Unmarshal(text, &s) != nil || s.Session == "" || s.Workspace != "" {
 			return messages.SessionKey{}, false
+		}
+		if s.Name != "" { // a checkpoint
+			return checkpointKey(s.Name), true
 		}
 		return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Kernel: s.Kernel}, s.State == asleep
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/inbound"
 	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -94,6 +95,8 @@ type Node struct {
 	keys   map[string]*entry
 	peers  map[string]*peer
 	placed placed
+	// told is closed once the directory has said which other nodes there are.
+	told chan struct{}
 	// draining says that nothing more begins.
 	draining bool
 }
@@ -106,9 +109,9 @@ func New(o Options) *Node {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	n := &Node{o: o, sweep: make(chan struct{}, 1), keys: map[string]*entry{}, peers: map[string]*peer{}}
+	n := &Node{o: o, sweep: make(chan struct{}, 1), keys: map[string]*entry{}, peers: map[string]*peer{}, told: make(chan struct{})}
 	if n.o.Transport == nil {
-		n.own = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute}
+		n.own = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ExpectContinueTimeout: inbound.ContinueTimeout}
 		n.o.Transport = n.own
 	}
 	n.counts = newCounts(n)
@@ -134,6 +137,15 @@ func (n *Node) Join(ctx context.Context, url string) error {
 		defer stop()
 		n.sweeping(n.running)
 	})
+	// Whoever asks this node next may count on those that were there before it: a front without them
+	// has nowhere to begin anything. A directory that is away meanwhile is not waited for.
+	first := time.NewTimer(n.o.TTL)
+	defer first.Stop()
+	select {
+	case <-n.told:
+	case <-first.C:
+	case <-ctx.Done():
+	}
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/coppice-run/coppice/fleet"
 )
@@ -25,7 +26,11 @@ type peer struct {
 
 // watching sees the other nodes come and go, until ctx ends.
 func (n *Node) watching(ctx context.Context) {
-	_ = n.roster.Watch(ctx, func(nodes []fleet.Node) { n.saw(nodes) }) // it ends with ctx, or with the roster after it
+	told := sync.OnceFunc(func() { close(n.told) })
+	_ = n.roster.Watch(ctx, func(nodes []fleet.Node) {
+		n.saw(nodes)
+		told()
+	}) // it ends with ctx, or with the roster after it
 	n.saw(nil)
 }
 

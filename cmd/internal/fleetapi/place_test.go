@@ -135,3 +135,15 @@ func TestSessionsOfTwoKernelspecs(t *testing.T) {
 		require.Equal(t, other.Header().Get(HeaderNode), gone.Header().Get(HeaderNode))
 	})
 }
+
+// TestWhoJoinsKnowsTheOthers: the first request may come as soon as a node is there.
+func TestWhoJoinsKnowsTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a := join(t, m, w, "a")
+		defer a.leave()
+		b := join(t, m, w, "b")
+		defer b.leave()
+		require.Len(t, b.node.others(), 1)
+	})
+}

@@ -14,13 +14,14 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/store"
 )
 
 // Records is where the sessions of a node are kept on disk: a [store.Store] for its host. What
-// other nodes may own next is in a store that all of them share, and what stays with the node
-// in one of its own. Any goroutine may call its methods.
+// other nodes may own next, and checkpoints, are in a store that all of them share, and what stays
+// with the node in one of its own. Any goroutine may call its methods.
 //
 // A record in the shared store has a name that is used once: the epoch of who wrote it, a
 // number, and the session. The session's claim says which of them counts. So whoever is no
@@ -55,6 +56,21 @@ func moves(name string) bool {
 	return ok && key.Workspace == ""
 }
 
+// isCheckpoint reports whether a record is of a checkpoint that all nodes have: one of a workspace
+// stays with that.
+func isCheckpoint(name string) bool {
+	key, ok := messages.ParseCheckpointKey(name)
+	return ok && key.Workspace == ""
+}
+
+// at is the store that has what no claim names.
+func (r *Records) at(name string) store.Store {
+	if isCheckpoint(name) {
+		return r.shared
+	}
+	return r.own
+}
+
 // recordPrefix is what names of records in the shared store begin with.
 const recordPrefix = "fleet/"
 
@@ -87,7 +103,7 @@ func (r *Records) claimed(name string) (*Node, *fleet.Ownership) {
 // Put implements [store.Store].
 func (r *Records) Put(ctx context.Context, h store.Header, image io.ReaderAt) error {
 	if !moves(h.Name) {
-		return r.own.Put(ctx, h, image)
+		return r.at(h.Name).Put(ctx, h, image)
 	}
 	n, own := r.claimed(h.Name)
 	if own == nil {
@@ -126,7 +142,7 @@ func (r *Records) remove(ctx context.Context, n *Node, mark, name string) {
 // Get implements [store.Store].
 func (r *Records) Get(ctx context.Context, name string, c store.Claim) (store.Record, error) {
 	if !moves(name) {
-		return r.own.Get(ctx, name, c)
+		return r.notOpen(ctx, name, c)
 	}
 	_, own := r.claimed(name)
 	if own == nil {
@@ -148,6 +164,17 @@ func (r *Records) Get(ctx context.Context, name string, c store.Claim) (store.Re
 	r.open[name] = one
 	r.mu.Unlock()
 	return one, nil
+}
+
+// notOpen reads what no claim names. A checkpoint that another node has open, which it reads into a
+// file and closes, is waited for.
+func (r *Records) notOpen(ctx context.Context, name string, c store.Claim) (store.Record, error) {
+	for wait := firstPause; ; {
+		record, err := r.at(name).Get(ctx, name, c)
+		if !errors.Is(err, store.ErrBusy) || !isCheckpoint(name) || !pause.Wait(ctx, &wait) {
+			return record, err
+		}
+	}
 }
 
 // restoring is a record that is open.
@@ -181,7 +208,7 @@ func (o *restoring) Close() error {
 // is answered.
 func (r *Records) Delete(ctx context.Context, name string) error {
 	if !moves(name) {
-		return r.own.Delete(ctx, name)
+		return r.at(name).Delete(ctx, name)
 	}
 	r.mu.Lock()
 	one := r.open[name]
@@ -233,10 +260,12 @@ func (r *Records) List(ctx context.Context) ([]store.Header, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := slices.DeleteFunc(slices.Clone(here), func(h store.Header) bool { return moves(h.Name) })
+	list := slices.DeleteFunc(slices.Clone(here), func(h store.Header) bool { return moves(h.Name) || isCheckpoint(h.Name) })
 	seen := map[string]bool{}
 	for _, h := range all {
-		if _, _, name, ok := parseRecord(h.Name); ok {
+		if isCheckpoint(h.Name) {
+			list = append(list, h)
+		} else if _, _, name, ok := parseRecord(h.Name); ok {
 			seen[h.Name] = true
 			if r.counts(ctx, h.Name) {
 				h.Name = name

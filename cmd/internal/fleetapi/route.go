@@ -53,7 +53,7 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		"POST /api/sessions/{session}/hibernate": n.pathed(byPath), "POST /api/sessions/{session}/checkpoint": n.pathed(byPath),
 		"POST /api/sessions/{session}/fork":   n.pathed(target{made: forked}),
 		"POST /api/sessions/{session}/rewind": n.pathed(target{claims: true}),
-		"POST /api/sessions/{session}/save":   n.pathed(byPath), "POST /api/sessions/{session}/restore": n.pathed(target{claims: true}),
+		"POST /api/sessions/{session}/save":   n.saves, "DELETE /api/saved-checkpoints/{name}": n.dropsSaved, "DELETE /api/checkpoints/{id}": n.wherever, "POST /api/sessions/{session}/restore": n.pathed(target{claims: true}),
 
 		"GET /api/executions/{id}": n.byID, "GET /api/executions/{id}/events": n.byID,
 		"POST /api/executions/{id}/input": n.byID, "POST /api/executions/{id}/cancel": n.byID,

@@ -55,6 +55,11 @@ func (n *Node) stream(w http.ResponseWriter, r *http.Request, h http.Handler, t 
 		n.refuse(r.Context(), w, err)
 		return
 	}
+	n.show(w, r, h, turn)
+}
+
+// show serves a request in a turn whose answer leaves part by part.
+func (n *Node) show(w http.ResponseWriter, r *http.Request, h http.Handler, turn *fleet.Turn) {
 	s := &shown{ResponseWriter: w, ctx: r.Context(), turn: turn}
 	h.ServeHTTP(s, r)
 	switch {
@@ -123,5 +128,5 @@ func (s *shown) Unwrap() http.ResponseWriter { return s.ResponseWriter }
 
 // spent reports whether a request that was sent on cannot be sent again: its body may be gone.
 func (t target) spent(r *http.Request, failed error) bool {
-	return t.streams && r.ContentLength != 0 && (errors.Is(failed, errMoved) || errors.Is(failed, errOther))
+	return t.streams && t.body == nil && r.ContentLength != 0 && (errors.Is(failed, errMoved) || errors.Is(failed, errOther))
 }

@@ -159,7 +159,7 @@ func (g *Gate) open(to http.Handler) {
 // same token. Connections are not kept: the next request goes there by itself. So do streams,
 // which are broken off after a while: who reads one asks again from where it broke.
 func Relay(addr string, streams time.Duration) http.Handler {
-	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
+	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true, ExpectContinueTimeout: inbound.ContinueTimeout}
 	relay := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: addr})

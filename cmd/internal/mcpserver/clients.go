@@ -62,7 +62,10 @@ func (s *server) placeOf(c *mcp.ServerSession, extra *mcp.RequestExtra, name str
 	case stateless:
 		switch {
 		case name == "":
-			handle := s.handles.mint()
+			handle := chosen(extra)
+			if !s.handles.minted(handle) {
+				handle = s.handles.mint()
+			}
 			return place{name: hidden(handle), shown: handle, begun: true}, nil
 		case s.handles.minted(name):
 			return place{name: hidden(name), shown: name}, nil
@@ -126,7 +129,11 @@ const (
 	handleProof  = 8
 )
 
-func newHandles() handles {
+// newHandles makes those of a server, or those that all servers of a secret take.
+func newHandles(secret []byte) handles {
+	if len(secret) > 0 {
+		return handles{key: secret}
+	}
 	h := handles{key: make([]byte, sha256.Size)}
 	_, _ = rand.Read(h.key) // it never fails
 	return h

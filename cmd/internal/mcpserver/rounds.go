@@ -81,7 +81,7 @@ func (ds *dialogs) forget(d *dialog) {
 // park keeps a dialog until its client comes back, or for a while after the call
 // has ended.
 func (ds *dialogs) park(d *dialog) (state string) {
-	state = rand.Text()
+	state = stateOf(d.begun)
 	ds.mu.Lock()
 	defer ds.mu.Unlock()
 	ds.parked[state] = d
@@ -109,9 +109,10 @@ func (ds *dialogs) take(state, tool string) *dialog {
 // it again, with the answer. The call runs on meanwhile, in a goroutine of its
 // own.
 type dialog struct {
-	tool string
-	stop context.CancelFunc
-	done chan struct{} // closed when result and err are set
+	tool  string
+	begun string // the handle of the session that the call has begun; "": it had one
+	stop  context.CancelFunc
+	done  chan struct{} // closed when result and err are set
 
 	result *mcp.CallToolResult
 	err    error
@@ -133,6 +134,9 @@ type question struct {
 // begin makes a call of a tool and serves its first request.
 func (s *server) begin(ctx context.Context, req *mcp.CallToolRequest, m made) (*mcp.CallToolResult, error) {
 	d := &dialog{tool: m.tool.Name, done: make(chan struct{}), asked: make(chan struct{}, 1), open: map[string]*question{}}
+	if m.at.begun {
+		d.begun = m.at.shown
+	}
 	run, stop := context.WithCancel(s.dialogs.ctx)
 	d.stop = stop
 	m.users = &user{ask: d.ask, log: s.o.Logger}

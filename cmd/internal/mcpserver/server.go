@@ -36,6 +36,9 @@ type Options struct {
 	// LookAgain is how often it is looked whether Python can be used that cannot: its
 	// tools are offered then, and clients told. 0: 30 s.
 	LookAgain time.Duration
+	// Fleet says that the server is one of several that clients take for one. The zero value: it
+	// is alone.
+	Fleet Fleet
 	// Logger hears what clients do wrong. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -52,6 +55,8 @@ const (
 	resetTool    = "reset_repl"
 	sessionTools = "sessions_"
 
+	listTool       = sessionTools + "list"
+	interruptTool  = sessionTools + "interrupt"
 	closeTool      = sessionTools + "close"
 	checkpointTool = sessionTools + "checkpoint"
 	rewindTool     = sessionTools + "rewind"
@@ -101,12 +106,12 @@ func New(o Options) (*Server, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Tools.SessionArgument = true
-	s := &server{o: o, dialogs: newDialogs(), handles: newHandles()}
+	s := &server{o: o, dialogs: newDialogs(), handles: newHandles(o.Fleet.Secret)}
 	s.left = newLeftovers(o.MaxLeftover, s.endSession)
 	s.disk = onDisk{host: o.Host, cwd: o.Cwd, log: o.Logger, whose: s.whose, before: s.beforeRestore, after: s.afterRestore}
 	m := mcp.NewServer(
 		&mcp.Implementation{Name: "coppice", Title: "Coppice", Version: o.Version},
-		&mcp.ServerOptions{Instructions: instructions, Logger: o.Logger, Capabilities: &mcp.ServerCapabilities{}},
+		&mcp.ServerOptions{Instructions: instructions, Logger: o.Logger, Capabilities: &mcp.ServerCapabilities{}, GetSessionID: o.Fleet.connection},
 	)
 	s.mcp = m
 	tools, err := s.followTools(m)

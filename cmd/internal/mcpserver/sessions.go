@@ -48,7 +48,7 @@ type done struct {
 func (s *server) addSessions(m *mcp.Server) {
 	no, yes := false, true
 	mcp.AddTool(m, &mcp.Tool{
-		Name: sessionTools + "list", Title: "List sessions", Description: "Lists your sessions that have a kernel, with their state.",
+		Name: listTool, Title: "List sessions", Description: "Lists your sessions that have a kernel, with their state.",
 		Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true, OpenWorldHint: &no},
 	}, func(ctx context.Context, req *mcp.CallToolRequest, args listArgs) (*mcp.CallToolResult, sessionList, error) {
 		list, err := s.sessions(ctx, req, args.Session)
@@ -59,7 +59,7 @@ func (s *server) addSessions(m *mcp.Server) {
 		destructive              *bool
 		do                       func(*coppice.Session, context.Context) error
 	}{
-		{sessionTools + "interrupt", "Interrupt a session", "Interrupts what runs in a session, as Ctrl-C would. Its variables are kept.", "interrupted", &no, func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }},
+		{interruptTool, "Interrupt a session", "Interrupts what runs in a session, as Ctrl-C would. Its variables are kept.", "interrupted", &no, func(s *coppice.Session, _ context.Context) error { return s.Interrupt() }},
 		{sessionTools + "reset", "Reset a session", "Ends a session's kernel; its next call starts with no variables.", "reset", &yes, (*coppice.Session).Reset},
 		{closeTool, "Close a session", "Ends a session and its kernel, and what runs in it.", "closed", &yes, (*coppice.Session).Close},
 	} {

@@ -175,10 +175,21 @@ async def _head(reader: asyncio.StreamReader) -> Head:
     return _number(rest[:3], 10), found
 
 
-async def _answer(reader: asyncio.StreamReader) -> Answer:
+async def _final(reader: asyncio.StreamReader, told: Optional[asyncio.Event] = None) -> Head:
+    """The head of an answer, after those that only tell how it goes: there may be several of them,
+    as of whoever sends the request on. told is set by the first."""
+    while True:
+        status, found = await _head(reader)
+        if status >= 200 or status == 101:
+            return status, found
+        if told:
+            told.set()
+
+
+async def _answer(reader: asyncio.StreamReader, told: asyncio.Event) -> Answer:
     """An answer that may come before its request was sent. A short body is read at once: the
     server reads no more then, and what has come before a connection breaks is lost with it."""
-    status, found = await _head(reader)
+    status, found = await _final(reader, told)
     length = found.get("content-length")
     if status < 200 or length is None or _number(length, 10) > HEAD:
         return status, found, None
@@ -205,19 +216,20 @@ async def request(
         if body is None or isinstance(body, bytes) and len(body) < WAITS:
             writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (body or b""))
             await writer.drain()
-            status, found = await _head(reader)
+            status, found = await _final(reader)
         else:
             writer.write("\r\n".join([*lines, "Expect: 100-continue", "", ""]).encode("latin-1"))
             await writer.drain()
-            answer = asyncio.ensure_future(_answer(reader))
-            await asyncio.wait([answer], timeout=CONTINUE)
-            if answer.done() and (await answer)[0] == 100:
-                answer = asyncio.ensure_future(_answer(reader))
+            told = asyncio.Event()
+            answer = asyncio.ensure_future(_answer(reader, told))
+            wanted = asyncio.ensure_future(told.wait())
+            try:
+                await asyncio.wait([answer, wanted], timeout=CONTINUE, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                wanted.cancel()
             if not answer.done():
                 await _send(writer, body, answer)
             status, found, read = await within(answer, ANSWER)
-        while status == 100:
-            status, found, read = await within(_answer(reader), ANSWER)
         return Response(status, found, reader, writer, read)
     except BaseException:
         if answer:

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"errors"
+	"log/slog"
+
+	"github.com/spf13/cobra"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/agent"
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
+	"github.com/coppice-run/coppice/cmd/internal/mcpserver"
+	"github.com/coppice-run/coppice/cmd/internal/version"
+)
+
+// mcpDoor is the Model Context Protocol as a part of serve.
+type mcpDoor struct {
+	on   bool
+	bash bool            // the tool bash is there
+	of   mcpserver.Fleet // of a node
+}
+
+func (d *mcpDoor) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&d.on, "mcp", false, "serve agents over the Model Context Protocol too, at /mcp, as coppice mcp --http does")
+}
+
+// fill has the host be one for the protocol.
+func (d *mcpDoor) fill(a *app, f *serveFlags, o *coppice.Options) {
+	if !d.on {
+		return
+	}
+	d.bash = a.offersBash(f.Walled(a.Env), "")
+	o.Bash = d.bash
+	if f.member != nil {
+		sum := hmac.New(sha256.New, []byte(f.member.token))
+		_, _ = sum.Write([]byte("sessions of MCP in a fleet")) // a hash takes all
+		d.of = mcpserver.Fleet{Secret: sum.Sum(nil), Tag: mcpserver.NewTag()}
+		o.Output.FirstArtifact = d.of.FirstArtifact()
+	}
+}
+
+// open makes the part of the server, nil when it was not asked for.
+func (d *mcpDoor) open(a *app, f *serveFlags, host *console.Host, cwd string, logger *slog.Logger) (*mcpserver.API, error) {
+	if !d.on {
+		return nil, nil //nolint:nilnil // it is none
+	}
+	if !d.bash {
+		a.Err.Lines("coppice serve: the tool bash of --mcp is left out, since its commands would not be isolated; COPPICE_PY=both serves it all the same")
+	}
+	o := mcpserver.Options{
+		Host: host.Host, Version: version.Read().Version, Cwd: cwd, Tools: agent.Options{Notebooks: true, Cwd: cwd},
+		MaxLeftover: max(1, f.sessions/4), Fleet: d.of, Logger: logger,
+	}
+	server, err := mcpserver.New(o)
+	switch {
+	case errors.Is(err, coppice.ErrOptions):
+		return nil, console.UsageError{Err: err}
+	case err != nil:
+		return nil, err
+	}
+	return mcpserver.NewAPI(server, o), nil
+}
