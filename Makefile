@@ -127,9 +127,9 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 	@$(MAKE) --no-print-directory test-docs
 	@if [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-frameworks; else \
 		echo "==> Python 3.11 is missing: the agents of examples/frameworks were not run (make test-frameworks)"; fi
-	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients; else \
+	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-clients-fleet; else \
 		echo "==> node or npm is missing: the clients for Python and TypeScript were not tested (make test-clients)"; fi
-	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp; else \
+	@if command -v node >/dev/null && command -v npm >/dev/null; then $(MAKE) --no-print-directory test-mcp-fleet; else \
 		echo "==> node or npm is missing: coppice mcp was not driven by the SDK for TypeScript (make test-mcp)"; fi
 	@if command -v node >/dev/null && command -v npm >/dev/null && [ -n "$(OPENAPI_BASE)" ]; then $(MAKE) --no-print-directory test-openapi; else \
 		echo "==> node, npm or Python 3.11 is missing: the HTTP API was not held against its document by others (make test-openapi)"; fi
@@ -319,6 +319,12 @@ test-mcp: test-env ## Drive coppice mcp with the MCP SDK for TypeScript, the ins
 	@node "$(CACHE)/mcp/mcp.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)"
 	@node "$(CACHE)/mcp/conformance.mjs" "$(CACHE)/bin/coppice" "$(TEST_PYTHON)"
 
+.PHONY: test-mcp-fleet
+test-mcp-fleet: test-mcp coppice-fleet ## Drive coppice-fleet serve --mcp, by a front, with what test-mcp drives one server with
+	$(say) "coppice-fleet serve --mcp, by a front"
+	@COPPICE_FLEET="$(HERE)/bin/coppice-fleet" node "$(CACHE)/mcp/mcp.mjs" "$(CURDIR)/test/dialects/fleet.py" "$(TEST_PYTHON)"
+	@COPPICE_FLEET="$(HERE)/bin/coppice-fleet" node "$(CACHE)/mcp/conformance.mjs" "$(CURDIR)/test/dialects/fleet.py" "$(TEST_PYTHON)"
+
 .PHONY: test-openapi
 test-openapi: test-env ## Hold the HTTP API against its document with schemathesis and generated clients (needs Python 3.11, node 20 and npm)
 	$(say) "the HTTP API and its document"
@@ -375,6 +381,12 @@ test-clients: test-env clients ## Run the clients for Python and TypeScript agai
 	@"$(CACHE)/clients/venv/bin/python" -m mypy --strict --python-version 3.9 --cache-dir "$(CACHE)/clients/mypy" clients/python/src
 	$(say) "the TypeScript client"
 	@cd "$(CACHE)/clients/typescript" && README="$(CURDIR)/README.md" COPPICE="$(HERE)/bin/coppice" PYTHON="$(TEST_PYTHON)" node --test tests/
+
+.PHONY: test-clients-fleet
+test-clients-fleet: test-clients coppice-fleet ## Run the clients for Python and TypeScript against a fleet, by its front
+	$(say) "the clients, by a front"
+	@cd clients/python/tests && COPPICE_FLEET="$(HERE)/bin/coppice-fleet" COPPICE="$(CURDIR)/test/dialects/fleet.py" PYTHON="$(TEST_PYTHON)" PYTHONPATH="$(HERE)/clients/installed" "$(HERE)/clients/venv/bin/python" -B -m unittest
+	@cd "$(CACHE)/clients/typescript" && README="$(CURDIR)/README.md" COPPICE_FLEET="$(HERE)/bin/coppice-fleet" COPPICE="$(CURDIR)/test/dialects/fleet.py" PYTHON="$(TEST_PYTHON)" node --test tests/
 
 .PHONY: test-dialects
 test-dialects: test-env test-jupyter test-jupyter-suites test-papermill ## Drive coppice serve --e2b with every method of E2B's SDKs, and --jupyter with clients of Jupyter (needs Python 3.11, node 20 and npm)

@@ -2,8 +2,9 @@
 """A fleet of coppice-fleet, for clients that are given one address: two nodes, one of which runs
 the directory, and a front.
 
-As a program it is a coppice whose "serve" is such a fleet, by its front, for tests that start a
-server: COPPICE_FLEET names coppice-fleet, and what else it is asked for is the program's own."""
+As a program it is a coppice whose "serve", and "mcp --http", are such a fleet, by its front, for
+tests that start a server: COPPICE_FLEET names coppice-fleet, and what else it is asked for is the
+program's own."""
 
 import json
 import os
@@ -66,6 +67,14 @@ class Fleet:
 
 def main() -> int:
     program, arguments = os.environ["COPPICE_FLEET"], sys.argv[1:]
+    token_file = None
+    if arguments[:1] == ["mcp"] and "--http" in arguments:
+        at = arguments.index("--token-file")
+        token_file = pathlib.Path(arguments[at + 1])
+        del arguments[at : at + 2]
+        at = arguments.index("--http")
+        del arguments[at : at + 2]
+        arguments = ["serve", "--mcp", *arguments[1:]]
     if arguments[:1] != ["serve"]:
         os.execv(program, [program, *arguments])
     asked, ask = os.pipe()  # a signal that comes before it is waited for is not lost
@@ -74,7 +83,11 @@ def main() -> int:
     env = {name: value for name, value in os.environ.items() if name not in ("COPPICE_FLEET", "COPPICE_TOKEN")}
     home = pathlib.Path(env["COPPICE_HOME"])
     fleet = Fleet(program, home, pathlib.Path.cwd(), env, *arguments[1:])
-    print(json.dumps(fleet.told), flush=True)
+    if token_file:
+        token_file.write_text(fleet.token)
+        print("serving at " + fleet.told["mcp_url"], file=sys.stderr, flush=True)
+    else:
+        print(json.dumps(fleet.told), flush=True)
     os.read(asked, 1)
     code = fleet.end()
     sys.stderr.write(fleet.log.read_text())

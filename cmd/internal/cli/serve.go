@@ -256,7 +256,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	defer sandboxes.Close()
 	kernels, also := f.kernels(host.Host, api.Cwd(), logger)
 	defer kernels.Close()
-	tools, err := f.mcp.open(a, &f, host, api.Cwd(), logger)
+	tools, err := f.mcp.open(a, &f, host, api.Cwd())
 	if err != nil {
 		return nil, errors.Join(err, api.Close())
 	}

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"errors"
-	"log/slog"
 
 	"github.com/spf13/cobra"
 
@@ -42,7 +41,7 @@ func (d *mcpDoor) fill(a *app, f *serveFlags, o *coppice.Options) {
 }
 
 // open makes the part of the server, nil when it was not asked for.
-func (d *mcpDoor) open(a *app, f *serveFlags, host *console.Host, cwd string, logger *slog.Logger) (*mcpserver.API, error) {
+func (d *mcpDoor) open(a *app, f *serveFlags, host *console.Host, cwd string) (*mcpserver.API, error) {
 	if !d.on {
 		return nil, nil //nolint:nilnil // it is none
 	}
@@ -51,7 +50,7 @@ func (d *mcpDoor) open(a *app, f *serveFlags, host *console.Host, cwd string, lo
 	}
 	o := mcpserver.Options{
 		Host: host.Host, Version: version.Read().Version, Cwd: cwd, Tools: agent.Options{Notebooks: true, Cwd: cwd},
-		MaxLeftover: max(1, f.sessions/4), Fleet: d.of, Logger: logger,
+		MaxLeftover: max(1, f.sessions/4), Fleet: d.of,
 	}
 	server, err := mcpserver.New(o)
 	switch {

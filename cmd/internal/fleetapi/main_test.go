@@ -112,6 +112,7 @@ func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store
 		{Pattern: "GET /api/executions/{id}", Handler: http.HandlerFunc(s.show)},
 		{Pattern: "GET /api/sessions", Handler: http.HandlerFunc(s.list)},
 		{Pattern: "DELETE /api/sessions/{session}", Handler: http.HandlerFunc(s.remove)},
+		{Pattern: "DELETE /api/checkpoints/{id}", Handler: http.HandlerFunc(s.forget)},
 		{Pattern: "POST /api/sessions/{session}/fork", Handler: http.HandlerFunc(s.fork)},
 		{Pattern: "POST /api/workspaces", Handler: http.HandlerFunc(s.makeWorkspace)},
 		{Pattern: "PUT /api/workspaces/{workspace}/files", Handler: http.HandlerFunc(s.inWorkspace)},
@@ -267,6 +268,19 @@ func (s *server) show(w http.ResponseWriter, r *http.Request) {
 	_, _ = fmt.Fprint(w, told)
 }
 
+// forget takes an execution for a checkpoint, and drops it.
+func (s *server) forget(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	_, there := s.known[r.PathValue("id")]
+	delete(s.known, r.PathValue("id"))
+	s.mu.Unlock()
+	if !there {
+		httpserver.Error(w, http.StatusNotFound, "not_found", "there is none", "")
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
 func (s *server) list(w http.ResponseWriter, r *http.Request) {
 	keys, _ := s.Live(r.Context())
 	httpserver.Answer(w, r, http.StatusOK, map[string]any{"sessions": keys})
@@ -309,8 +323,12 @@ func (s *server) ask(method, path, body string, epoch int, header ...string) *ht
 	for i := 0; i+1 < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])
 	}
+	return serveTo(s.h, r)
+}
+
+func serveTo(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
 	rec := httptest.NewRecorder()
-	s.h.ServeHTTP(rec, r)
+	h.ServeHTTP(rec, r)
 	return rec
 }
 
