@@ -227,7 +227,7 @@ OPERATOR := github.com/prometheus-operator/prometheus-operator
 
 .PHONY: test-engines
 test-engines: $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver $(CACHE)/bin/agent-sandbox-controller ## Test fleets on real servers of etcd and an API server of Kubernetes with agent-sandbox, which it builds (once, minutes)
-	@go -C tools/crds mod download $(OPERATOR)
+	@go -C tools/crds mod download $(OPERATOR) && go -C tools/sandboxes mod download $(SANDBOXES)
 	@COPPICE_TEST_ETCD="$(HERE)/bin/etcd" COPPICE_TEST_KUBE_APISERVER="$(HERE)/bin/kube-apiserver" \
 		COPPICE_TEST_AGENT_SANDBOX="$(HERE)/bin/agent-sandbox-controller" COPPICE_TEST_AGENT_SANDBOX_CRDS="$$(go -C tools/sandboxes list -m -f '{{.Dir}}' $(SANDBOXES))/k8s/crds" \
 		COPPICE_TEST_SERVICE_MONITOR="$$(go -C tools/crds list -m -f '{{.Dir}}' $(OPERATOR))/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml" \
