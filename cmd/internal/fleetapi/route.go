@@ -197,7 +197,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		// the client took notice of it.
 		epoch = c.own.Epoch()
 	case epoch == 0 && t.starts && c.own.Used() > 0:
-		err = needed(c.own, c.left())
+		err = needed(c.own.Used(), c.own.Epoch(), c.left())
 	}
 	if err != nil {
 		n.refuse(r.Context(), w, err)
