@@ -39,7 +39,7 @@ PROMTOOL ?= $(CACHE)/bin/promtool
 # fleet, and a tag says so; and what has a copy of a go.mod stand on this tree.
 MODULES ?= $(patsubst %/go.mod,%,$(wildcard agent/*/go.mod fleet/*/go.mod store/*/go.mod cmd/*/go.mod))
 TAGS ?=
-ENGINE_MODULES := fleet/etcdkv fleet/kubelease cmd/coppice-fleet
+ENGINE_MODULES := fleet/etcdkv fleet/kubelease fleet/agentsandbox cmd/coppice-fleet
 STANDS_HERE = $(foreach module,. $(patsubst %/go.mod,%,$(wildcard fleet/*/go.mod)),-replace=github.com/coppice-run/coppice$(patsubst /.,,/$(module))=$(CURDIR)/$(module))
 # Packages for test, bench and fuzz, and flags for go test.
 PKG ?= ./...
@@ -216,13 +216,20 @@ $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver: tools/engines/go.mod tools/engine
 	@go -C tools/engines build -o "$(HERE)/bin/etcd" go.etcd.io/etcd/server/v3
 	@go -C tools/engines build -o "$(HERE)/bin/kube-apiserver" k8s.io/kubernetes/cmd/kube-apiserver
 
+# The controller that binds sandboxes, and where its definitions are.
+SANDBOXES := sigs.k8s.io/agent-sandbox
+$(CACHE)/bin/agent-sandbox-controller: tools/sandboxes/go.mod tools/sandboxes/go.sum
+	@printf '==> build the pinned controller of agent-sandbox (once, takes a minute)\n'
+	@go -C tools/sandboxes build -o "$(HERE)/bin/agent-sandbox-controller" $(SANDBOXES)/cmd/agent-sandbox-controller
+
 # Whose definition of a ServiceMonitor the one in examples/kubernetes is held against.
 OPERATOR := github.com/prometheus-operator/prometheus-operator
 
 .PHONY: test-engines
-test-engines: $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver ## Test fleets on real servers of etcd and an API server of Kubernetes, which it builds (once, minutes)
-	@go -C tools/crds mod download $(OPERATOR)
+test-engines: $(CACHE)/bin/etcd $(CACHE)/bin/kube-apiserver $(CACHE)/bin/agent-sandbox-controller ## Test fleets on real servers of etcd and an API server of Kubernetes with agent-sandbox, which it builds (once, minutes)
+	@go -C tools/crds mod download $(OPERATOR) && go -C tools/sandboxes mod download $(SANDBOXES)
 	@COPPICE_TEST_ETCD="$(HERE)/bin/etcd" COPPICE_TEST_KUBE_APISERVER="$(HERE)/bin/kube-apiserver" \
+		COPPICE_TEST_AGENT_SANDBOX="$(HERE)/bin/agent-sandbox-controller" COPPICE_TEST_AGENT_SANDBOX_CRDS="$$(go -C tools/sandboxes list -m -f '{{.Dir}}' $(SANDBOXES))/k8s/crds" \
 		COPPICE_TEST_SERVICE_MONITOR="$$(go -C tools/crds list -m -f '{{.Dir}}' $(OPERATOR))/example/prometheus-operator-crd/monitoring.coreos.com_servicemonitors.yaml" \
 		$(MAKE) --no-print-directory test-adapters MODULES="$(ENGINE_MODULES)" TAGS="-tags engines" TESTFLAGS="-count=1 $(TESTFLAGS)"
 

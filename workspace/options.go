@@ -82,8 +82,8 @@ func (e *OptionsError) Error() string { return e.Problem }
 // maxName is how long the name of a workspace may be.
 const maxName = 64
 
-// checkName refuses names that are no single element of a path on every system.
-func checkName(name string) error {
+// CheckName refuses names that are no single element of a path on every system.
+func CheckName(name string) error {
 	ok := name != "" && len(name) <= maxName && name[0] != '.' && name[0] != '-'
 	for _, r := range name {
 		ok = ok && (r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.", r))

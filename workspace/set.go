@@ -126,7 +126,7 @@ func (s *Set) tell(msg any) { s.ref().Tell(msg) }
 // *OptionsError, an *ExistsError, matches ErrNoPlace, or says why the folder cannot be
 // used.
 func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, error) {
-	if err := checkName(name); err != nil {
+	if err := CheckName(name); err != nil {
 		return nil, err
 	}
 	asked := o.Zero()

@@ -29,6 +29,8 @@ var paths = map[string]string{
 	"Namespace": "/api/v1/namespaces", "ServiceAccount": "/api/v1/namespaces/agents/serviceaccounts", "PersistentVolumeClaim": "/api/v1/namespaces/agents/persistentvolumeclaims", "Service": "/api/v1/namespaces/agents/services",
 	"Role": "/apis/rbac.authorization.k8s.io/v1/namespaces/agents/roles", "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/agents/rolebindings",
 	"StatefulSet": "/apis/apps/v1/namespaces/agents/statefulsets", "PodDisruptionBudget": "/apis/policy/v1/namespaces/agents/poddisruptionbudgets",
+	"Deployment":      "/apis/apps/v1/namespaces/agents/deployments",
+	"SandboxTemplate": "/apis/extensions.agents.x-k8s.io/v1alpha1/namespaces/agents/sandboxtemplates", "SandboxWarmPool": "/apis/extensions.agents.x-k8s.io/v1alpha1/namespaces/agents/sandboxwarmpools",
 	"NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/agents/networkpolicies", "ServiceMonitor": "/apis/monitoring.coreos.com/v1/namespaces/agents/servicemonitors",
 }
 
@@ -81,11 +83,7 @@ func TestExamplesOfKubernetes(t *testing.T) {
 	set := a.apply(t, "coppice-0", examples(t, "."), http.StatusCreated)
 	a.apply(t, "coppice-1", examples(t, "kept"), http.StatusOK)
 
-	status, answer, _ = a.do(t, http.MethodPost, "/api/v1/namespaces/agents/serviceaccounts/coppice/token", "application/json", []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest"}`))
-	require.Equal(t, http.StatusCreated, status, string(answer))
-	var account struct{ Status struct{ Token string } }
-	require.NoError(t, json.Unmarshal(answer, &account))
-	config := k.Config(t, account.Status.Token, "agents")
+	config := k.Config(t, a.account(t, "coppice"), "agents")
 	elsewhere, err := url.Parse("kubernetes://default?" + url.Values{"kubeconfig": {config}}.Encode())
 	require.NoError(t, err)
 	_, _, err = open(t.Context(), cli.DirectoryOptions{URLs: []*url.URL{elsewhere}, Logger: slog.New(slog.DiscardHandler)})
@@ -98,23 +96,12 @@ func TestExamplesOfKubernetes(t *testing.T) {
 func (a api) apply(t *testing.T, pod string, all []object, again int) (set object) {
 	t.Helper()
 	for _, o := range all {
-		require.Contains(t, paths, o.Kind)
-		want := http.StatusCreated
 		if o.Kind == "StatefulSet" {
-			set, want = o, again
+			set = o
+			a.take(t, o, again)
+			continue
 		}
-		at := paths[o.Kind] + "/" + o.Metadata.Name + "?fieldManager=test&fieldValidation=Strict"
-		var (
-			status   int
-			answer   []byte
-			warnings []string
-		)
-		require.Eventually(t, func() bool { // the definition of a ServiceMonitor takes a moment
-			status, answer, warnings = a.do(t, http.MethodPatch, at, "application/apply-patch+yaml", o.data)
-			return status != http.StatusNotFound
-		}, patience, 100*time.Millisecond)
-		require.Equal(t, want, status, "%s %s: %s", o.Kind, o.Metadata.Name, answer)
-		require.Empty(t, warnings, "%s %s", o.Kind, o.Metadata.Name)
+		a.take(t, o, http.StatusCreated)
 	}
 	var template struct {
 		Spec struct{ Template map[string]any }
@@ -129,6 +116,35 @@ func (a api) apply(t *testing.T, pod string, all []object, again int) (set objec
 	require.Equal(t, http.StatusCreated, status, string(answer))
 	require.Empty(t, warnings)
 	return set
+}
+
+// take has the API server take an object, strictly and without a warning. want is the status for
+// it.
+func (a api) take(t *testing.T, o object, want int) {
+	t.Helper()
+	require.Contains(t, paths, o.Kind)
+	at := paths[o.Kind] + "/" + o.Metadata.Name + "?fieldManager=test&fieldValidation=Strict"
+	var (
+		status   int
+		answer   []byte
+		warnings []string
+	)
+	require.Eventually(t, func() bool { // the definition of a ServiceMonitor takes a moment
+		status, answer, warnings = a.do(t, http.MethodPatch, at, "application/apply-patch+yaml", o.data)
+		return status != http.StatusNotFound
+	}, patience, 100*time.Millisecond)
+	require.Equal(t, want, status, "%s %s: %s", o.Kind, o.Metadata.Name, answer)
+	require.Empty(t, warnings, "%s %s", o.Kind, o.Metadata.Name)
+}
+
+// account is the token of a service account.
+func (a api) account(t *testing.T, name string) string {
+	t.Helper()
+	status, answer, _ := a.do(t, http.MethodPost, "/api/v1/namespaces/agents/serviceaccounts/"+name+"/token", "application/json", []byte(`{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest"}`))
+	require.Equal(t, http.StatusCreated, status, string(answer))
+	var account struct{ Status struct{ Token string } }
+	require.NoError(t, json.Unmarshal(answer, &account))
+	return account.Status.Token
 }
 
 // asTheExample runs a node with the arguments of the example.

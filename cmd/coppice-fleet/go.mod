@@ -67,6 +67,7 @@ require (
 	github.com/cli/browser v1.3.0 // indirect
 	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
+	github.com/coppice-run/coppice/fleet/agentsandbox v0.1.0
 	github.com/coppice-run/coppice/fleet/etcdkv v0.1.0
 	github.com/coppice-run/coppice/fleet/kubelease v0.1.0
 	github.com/creack/pty v1.1.24 // indirect

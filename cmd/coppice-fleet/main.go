@@ -12,6 +12,6 @@ func main() {
 
 // run is the program, up to its exit code.
 func run() int {
-	engines := &cli.Directories{Program: "coppice-fleet", Encrypted: encrypted, Open: open}
+	engines := &cli.Directories{Program: "coppice-fleet", Encrypted: encrypted, Open: open, Sandboxes: openSandboxes}
 	return cli.MainWith(engines, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.Environ())
 }

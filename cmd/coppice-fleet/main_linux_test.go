@@ -92,9 +92,6 @@ type node struct {
 // node starts one, and returns when it serves.
 func (n *nodes) node(name string, more ...string) *node {
 	n.t.Helper()
-	one := &node{t: n.t, home: n.t.TempDir(), gone: make(chan struct{})}
-	program, err := os.Executable()
-	require.NoError(n.t, err)
 	args := append([]string{
 		"serve", "--addr", "127.0.0.1:0", "--cwd", n.work, "--backend", "runner", "--fleet-name", name, "--fleet-ttl", ttl.String(), "--fleet-placement", "here",
 		"--fleet", n.servers,
@@ -102,16 +99,25 @@ func (n *nodes) node(name string, more ...string) *node {
 	if n.more != nil {
 		args = append(args, n.more()...)
 	}
+	return launch(n.t, name, args, "COPPICE_PYTHON="+testpython.Path(n.t))
+}
+
+// launch starts a server of this program, and returns when it serves.
+func launch(t *testing.T, name string, args []string, env ...string) *node {
+	t.Helper()
+	one := &node{t: t, home: t.TempDir(), gone: make(chan struct{})}
+	program, err := os.Executable()
+	require.NoError(t, err)
 	one.cmd = exec.Command(program, args...)
-	one.cmd.Env = append(os.Environ(), asNode+"=1", "COPPICE_HOME="+one.home, "COPPICE_TOKEN="+token, "COPPICE_PYTHON="+testpython.Path(n.t))
+	one.cmd.Env = append(os.Environ(), append(env, asNode+"=1", "COPPICE_HOME="+one.home, "COPPICE_TOKEN="+token)...)
 	one.cmd.Stdout, one.cmd.Stderr = &one.out, &one.out
-	require.NoError(n.t, one.cmd.Start())
+	require.NoError(t, one.cmd.Start())
 	one.pid = one.cmd.Process.Pid
 	go func() { // ends with the process, which the cleanup ends
 		_ = one.cmd.Wait()
 		close(one.gone)
 	}()
-	n.t.Cleanup(func() {
+	t.Cleanup(func() {
 		_ = one.cmd.Process.Signal(syscall.SIGCONT)
 		_ = one.cmd.Process.Signal(syscall.SIGTERM)
 		select {
@@ -120,14 +126,14 @@ func (n *nodes) node(name string, more ...string) *node {
 			_ = one.cmd.Process.Kill()
 			<-one.gone
 		}
-		if n.t.Failed() {
-			n.t.Logf("%s:\n%s", name, one.out.String())
+		if t.Failed() {
+			t.Logf("%s:\n%s", name, one.out.String())
 		}
 	})
-	require.Eventually(n.t, func() bool {
+	require.Eventually(t, func() bool {
 		select {
 		case <-one.gone:
-			n.t.Fatalf("%s ended:\n%s", name, one.out.String())
+			t.Fatalf("%s ended:\n%s", name, one.out.String())
 		default:
 		}
 		data, err := os.ReadFile(filepath.Join(one.home, ".coppice", "serve.json"))

@@ -14,11 +14,16 @@ import (
 )
 
 // Certificates are files of a certificate authority, of a server of it on the loopback
-// interface, and of a client of it. They go with the test.
+// interface, which is a client, too, of a client of it, and of a server of the name Sandbox, which
+// is no client. They go with the test.
 type Certificates struct {
-	CA, Cert, Key         string
-	ClientCert, ClientKey string
+	CA, Cert, Key           string
+	ClientCert, ClientKey   string
+	SandboxCert, SandboxKey string
 }
+
+// Sandbox is the name of the server that is no client.
+const Sandbox = "coppice-sandbox"
 
 // NewCertificates makes them.
 func NewCertificates(t *testing.T) Certificates {
@@ -42,10 +47,14 @@ func NewCertificates(t *testing.T) Certificates {
 	client := template(3, "a client of a test")
 	client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
 	_, _, clientCert, clientKey := sign(t, client, caCert, caKey)
+	sandbox := template(4, "a sandbox of a test")
+	sandbox.DNSNames, sandbox.ExtKeyUsage = []string{Sandbox}, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
+	_, _, sandboxCert, sandboxKey := sign(t, sandbox, caCert, caKey)
 	return Certificates{
 		CA:   write(t, caPEM, dir, "ca.pem"),
 		Cert: write(t, cert, dir, "cert.pem"), Key: write(t, key, dir, "key.pem"),
 		ClientCert: write(t, clientCert, dir, "client.pem"), ClientKey: write(t, clientKey, dir, "client-key.pem"),
+		SandboxCert: write(t, sandboxCert, dir, "sandbox.pem"), SandboxKey: write(t, sandboxKey, dir, "sandbox-key.pem"),
 	}
 }
 

@@ -67,6 +67,9 @@ one result that says what happened, to the code and to the variables.
 	root.SetHelpCommand(helpCommand())
 	root.AddCommand(topics()...)
 	root.AddCommand(a.runCommand(), notebook.Command(a.Console), notebook.ExportCommand(a.Console), a.replCommand(), a.artifactCommand(), a.demoCommand(), a.setupCommand(), a.envCommand(), a.doctorCommand(), a.helpersCommand(), a.gatewayCommand(), a.mcpCommand(), tool.Command(a.Console), a.serveCommand(), a.drainCommand(), a.sessionsCommand(), workspace.Command(a.Console), a.tokenCommand(), a.topCommand(), a.healthCommand(), a.benchCommand(), a.versionCommand(), manualCommand())
+	if a.engines != nil {
+		root.AddCommand(a.frontCommand())
+	}
 	complete(root)
 	completionCommand(root)
 	return root

@@ -40,6 +40,9 @@ type Directories struct {
 	// waits for others as long as ctx lasts. An error that matches ErrFleetUsage is about the
 	// command line.
 	Open func(ctx context.Context, o DirectoryOptions) (d fleet.Directory, close func() error, err error)
+	// Sandboxes opens those of a front, and finds out that they can be made. Errors are as those
+	// of Open.
+	Sandboxes func(ctx context.Context, o SandboxOptions) (fleet.Sandboxes, error)
 }
 
 // DirectoryOptions say where a directory is.

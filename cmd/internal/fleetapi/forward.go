@@ -1,20 +1,13 @@
 package fleetapi
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
-	"log/slog"
-	"net"
 	"net/http"
-	"net/http/httptrace"
-	"net/http/httputil"
 	"net/url"
-	"sync/atomic"
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
-	"github.com/coppice-run/coppice/internal/inbound"
 )
 
 // sent is what became of a request that was sent on.
@@ -60,9 +53,6 @@ func hinted(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), hintedKey{}, true))
 }
 
-// keys are the headers by which net/http takes a request for one that may be sent again.
-var keys = []string{"Idempotency-Key", "X-Idempotency-Key"}
-
 // forward sends a request on to another node, whose answer the client gets, streams as they
 // come. body is that of the request, once more for each attempt; nil: it is sent as it comes.
 // once says that the node does it once, however often it comes: it is sent again when a
@@ -74,38 +64,11 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	if err != nil {
 		return undelivered, err
 	}
-	ctx, cancel := context.WithCancelCause(r.Context())
-	defer cancel(nil)
-	defer context.AfterFunc(p.gone, func() { cancel(errGone) })()
-	out := r.Clone(ctx)
-	if body == nil {
-		out = inbound.Relayed(w, out)
-	} else {
-		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
-		if out.Body, _ = out.GetBody(); len(body) == 0 { // it never fails
-			out.Body, out.GetBody = http.NoBody, func() (io.ReadCloser, error) { return http.NoBody, nil }
-		}
-		out.ContentLength = int64(len(body))
-		for _, name := range keys { // what the client calls by one is not known here
-			out.Header.Del(name)
-		}
-	}
-	transport := n.o.Transport
-	if once && body != nil {
-		transport = again{transport}
-	}
 	n.counts.forwarded.Inc()
-	state := answered
-	proxy := httputil.ReverseProxy{
-		Rewrite: func(pr *httputil.ProxyRequest) {
-			pr.SetURL(target)
-			pr.Out.Header.Set(HeaderNode, p.ID)
-			// That the page may ask was looked at here; there, its port is another.
-			for _, name := range []string{"Origin", "Sec-Fetch-Site"} {
-				pr.Out.Header.Del(name)
-			}
-		},
-		ModifyResponse: func(resp *http.Response) error {
+	return relay{
+		target: target, transport: n.o.Transport, body: body, once: once, gone: p.gone, logger: n.o.Logger,
+		rewrite: func(out *http.Request) { out.Header.Set(HeaderNode, p.ID) },
+		answered: func(resp *http.Response) error {
 			if resp.StatusCode == http.StatusGone && resp.Header.Get(HeaderNode) != p.ID {
 				return errOther
 			}
@@ -118,49 +81,9 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 			if execution, begins := r.Context().Value(placedKey{}).(string); begins && resp.StatusCode < http.StatusMultipleChoices {
 				n.place(execution, p.ID)
 			}
-			for name := range resp.Header { // what this server has set stands in the answer once
-				w.Header().Del(name)
-			}
 			return nil
 		},
-		Transport:     transport,
-		FlushInterval: -1,
-		ErrorLog:      slog.NewLogLogger(n.o.Logger.Handler(), slog.LevelDebug),
-		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, failed error) {
-			inbound.Unsent(w, r)
-			state, err = unknown, failed
-			if op, ok := errors.AsType[*net.OpError](failed); ok && op.Op == "dial" || errors.Is(failed, errOther) || errors.Is(failed, errMoved) || errors.Is(failed, errNotThere) {
-				state = undelivered
-			}
-			if cause := context.Cause(ctx); cause != nil {
-				err = cause
-			}
-		},
-	}
-	proxy.ServeHTTP(w, out)
-	return state, err
-}
-
-// again sends a request once more when a connection that was kept open ends without an answer,
-// in whatever moment: net/http does so for those moments alone in which it reads.
-type again struct{ http.RoundTripper }
-
-// RoundTrip implements [http.RoundTripper].
-func (a again) RoundTrip(r *http.Request) (*http.Response, error) {
-	var kept atomic.Bool
-	ctx := httptrace.WithClientTrace(r.Context(), &httptrace.ClientTrace{GotConn: func(i httptrace.GotConnInfo) { kept.Store(i.Reused) }})
-	for {
-		resp, err := a.RoundTripper.RoundTrip(r.WithContext(ctx))
-		if err == nil || !kept.Swap(false) || ctx.Err() != nil {
-			return resp, err
-		}
-		body, e := r.GetBody()
-		if e != nil {
-			return nil, err
-		}
-		r = r.Clone(r.Context())
-		r.Body = body
-	}
+	}.send(w, r)
 }
 
 // ask makes a request of one's own to another node, in the name of one that came: for the

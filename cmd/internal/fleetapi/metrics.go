@@ -8,14 +8,11 @@ type counts struct {
 	refused                        *prometheus.CounterVec
 }
 
-func newCounts(n *Node) *counts {
+func makeCounts() *counts {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help})
 	}
-	gauge := func(name, help string, f func() float64) prometheus.GaugeFunc {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help}, f)
-	}
-	c := &counts{
+	return &counts{
 		epochs:    counter("epochs_total", "Epochs of sessions that this node has begun as their owner."),
 		lives:     counter("lives_total", "Lives of this node: more than one when it was declared dead."),
 		lost:      counter("lost_total", "Executions whose result was not allowed to leave."),
@@ -24,6 +21,13 @@ func newCounts(n *Node) *counts {
 			Namespace: "coppice", Subsystem: "fleet", Name: "refused_total", Help: "Requests that were refused, by the code of the answer.",
 		}, []string{"code"}),
 	}
+}
+
+func newCounts(n *Node) *counts {
+	gauge := func(name, help string, f func() float64) prometheus.GaugeFunc {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help}, f)
+	}
+	c := makeCounts()
 	if n.o.Metrics != nil {
 		n.o.Metrics.MustRegister(
 			c.epochs, c.lives, c.lost, c.forwarded, c.refused,

@@ -78,6 +78,8 @@ const defaultTTL = 15 * time.Second
 
 // Node is a server's part in a fleet. Make it with New.
 type Node struct {
+	reading
+
 	o       Options
 	url     string
 	own     *http.Transport // nil when the transport is the caller's
@@ -114,6 +116,7 @@ func New(o Options) *Node {
 		n.own = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ExpectContinueTimeout: inbound.ContinueTimeout}
 		n.o.Transport = n.own
 	}
+	n.reading = reading{cwd: o.Cwd, kernel: o.Kernel, to: n.route, no: n.refuse}
 	n.counts = newCounts(n)
 	if o.Records != nil {
 		o.Records.node.Store(n)

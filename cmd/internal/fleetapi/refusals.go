@@ -70,10 +70,10 @@ func became(since, now uint64, left remains) string {
 
 // needed is the answer to who has not said which epoch they know, where code may have run
 // in an earlier one.
-func needed(own *fleet.Ownership, left remains) *httpserver.Refusal {
-	r := refusal(http.StatusConflict, "epoch_needed", became(own.Used(), own.Epoch(), left),
-		fmt.Sprintf("nothing was begun; if this is no repetition, send it with %s: %d", HeaderEpoch, own.Epoch()), 0)
-	r.Epoch = own.Epoch()
+func needed(used, now uint64, left remains) *httpserver.Refusal {
+	r := refusal(http.StatusConflict, "epoch_needed", became(used, now, left),
+		fmt.Sprintf("nothing was begun; if this is no repetition, send it with %s: %d", HeaderEpoch, now), 0)
+	r.Epoch = now
 	return r
 }
 
@@ -93,11 +93,15 @@ type refusing struct{}
 
 // refuse answers no, and counts it. Who has gone hears nothing.
 func (n *Node) refuse(ctx context.Context, w http.ResponseWriter, err error) {
+	answerNo(ctx, w, n.refused(err), n.counts)
+}
+
+// answerNo answers no, and counts it. Who has gone hears nothing.
+func answerNo(ctx context.Context, w http.ResponseWriter, no *httpserver.Refusal, counts *counts) {
 	if ctx.Err() != nil {
 		return
 	}
-	no := n.refused(err)
-	n.counts.refused.WithLabelValues(no.Code).Inc()
+	counts.refused.WithLabelValues(no.Code).Inc()
 	if no.Epoch != 0 {
 		w.Header().Set(HeaderEpoch, strconv.FormatUint(no.Epoch, 10))
 	}

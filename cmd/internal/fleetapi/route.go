@@ -1,13 +1,10 @@
 package fleetapi
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
+	"maps"
 	"net/http"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
@@ -16,51 +13,20 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
-	"github.com/coppice-run/coppice/messages"
 )
-
-// target is what a request is about.
-type target struct {
-	key messages.SessionKey
-	// execution is the id of the one that it starts, which may be "".
-	execution string
-	// starts says that it starts an execution, claims that it may have its session begin.
-	starts, claims bool
-	// made reads from its answer what it has made under other names. nil: nothing.
-	made func(answer []byte) ([]messages.SessionKey, error)
-	// streams says that its body and its answer are not read ahead, begins that it starts
-	// something all the same.
-	streams, begins bool
-	// once says that it is done once, however often it comes.
-	once bool
-	// ends is why the session has ended when the request is done; what is kept of it ends, too.
-	ends string
-	body []byte
-}
 
 // Wrap has requests to mounts go to the node that they belong to.
 func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
-	byPath := target{}
-	about := map[string]func(http.Handler) http.Handler{
-		"POST /api/executions":    n.named(target{starts: true, claims: true}),
-		"POST /api/notebooks/run": n.named(target{starts: true, claims: true}),
-		"POST /api/sessions":      n.named(target{claims: true}),
-		workspacesRoute:           n.makesWorkspace,
-
-		"GET /api/sessions/{session}": n.pathed(byPath), "DELETE /api/sessions/{session}": n.pathed(target{ends: messages.SessionClosed}),
-		"POST /api/sessions/{session}/interrupt": n.pathed(byPath), "POST /api/sessions/{session}/reset": n.pathed(target{ends: "the session was reset"}),
-		"POST /api/sessions/{session}/pin": n.pathed(byPath), "POST /api/sessions/{session}/unpin": n.pathed(byPath),
-		"POST /api/sessions/{session}/hibernate": n.pathed(byPath), "POST /api/sessions/{session}/checkpoint": n.pathed(byPath),
-		"POST /api/sessions/{session}/fork":   n.pathed(target{made: forked}),
-		"POST /api/sessions/{session}/rewind": n.pathed(target{claims: true}),
-		"POST /api/sessions/{session}/save":   n.saves, "DELETE /api/saved-checkpoints/{name}": n.dropsSaved, "DELETE /api/checkpoints/{id}": n.wherever, "POST /api/sessions/{session}/restore": n.pathed(target{claims: true}),
+	about := n.reading.routes()
+	maps.Copy(about, map[string]func(http.Handler) http.Handler{
+		"POST /api/sessions/{session}/save": n.saves, "DELETE /api/saved-checkpoints/{name}": n.dropsSaved, "DELETE /api/checkpoints/{id}": n.wherever,
 
 		"GET /api/executions/{id}": n.byID, "GET /api/executions/{id}/events": n.byID,
 		"POST /api/executions/{id}/input": n.byID, "POST /api/executions/{id}/cancel": n.byID,
 
 		"GET /api/sessions": n.merged("sessions"), "GET /api/executions": n.merged("executions"), "GET /api/checkpoints": n.merged("checkpoints"),
 		"GET /api/saved-checkpoints": n.merged("checkpoints"), "GET /api/workspaces": n.merged("workspaces"),
-	}
+	})
 	wrapped := make([]httpserver.Mount, 0, len(mounts))
 	for _, m := range mounts {
 		if wrap := about[m.Pattern]; wrap != nil {
@@ -116,93 +82,6 @@ func (n *Node) unanswered(r *http.Request, p *peer, state sent, err error) error
 		return n.away(p.ID, err)
 	default:
 		return refusal(http.StatusBadGateway, "unanswered", "node "+p.ID+" gave no answer; whether the request was done is not known: "+err.Error(), "ask what became of it before it is sent again", 0)
-	}
-}
-
-// maxBody bounds the body of a request, as that of package httpapi.
-const maxBody = 16 << 20
-
-// named is about the session in the body of a request.
-func (n *Node) named(t target) func(http.Handler) http.Handler {
-	return func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-			if err != nil || len(data) > maxBody {
-				// The handler says what is wrong with it.
-				r.Body = struct {
-					io.Reader
-					io.Closer
-				}{io.MultiReader(bytes.NewReader(data), &failing{err, r.Body}), r.Body}
-				h.ServeHTTP(w, r)
-				return
-			}
-			r.Body = io.NopCloser(bytes.NewReader(data))
-			var in struct{ ID, Session, Cwd, Workspace, Kernel, Path string }
-			if json.Unmarshal(data, &in) != nil || in.Session == "" || !messages.IsKernelspec(in.Kernel) {
-				h.ServeHTTP(w, r) // which says what is wrong with it
-				return
-			}
-			t := t
-			t.body, t.execution, t.key = data, in.ID, n.sessionKey(in.Session, "", in.Kernel)
-			if in.Workspace != "" { // which is there, or it does not begin
-				t.key, t.claims = workspaceKey(in.Workspace), false
-				n.route(w, r, h, t)
-				return
-			}
-			if in.Path != "" { // of a notebook: a session is in its folder
-				t.key = t.key.In(filepath.Dir(in.Path))
-			}
-			t.key = t.key.In(in.Cwd)
-			n.route(w, r, h, t)
-		})
-	}
-}
-
-// sessionKey is the key of a session that belongs to no workspace.
-func (n *Node) sessionKey(session, cwd, kernel string) messages.SessionKey {
-	if n.o.Kernel != nil && kernel != "" {
-		kernel = n.o.Kernel(kernel)
-	}
-	return messages.SessionKey{Session: session, Cwd: n.o.Cwd, Kernel: kernel}.In(cwd)
-}
-
-// failing reads what is left of a body, or fails as it did.
-type failing struct {
-	err  error
-	rest io.Reader
-}
-
-// Read implements [io.Reader].
-func (f *failing) Read(p []byte) (int, error) {
-	if f.err != nil {
-		return 0, f.err
-	}
-	return f.rest.Read(p)
-}
-
-// pathed is about the session in the path of a request.
-func (n *Node) pathed(t target) func(http.Handler) http.Handler {
-	return func(h http.Handler) http.Handler {
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			query := r.URL.Query()
-			data, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
-			if err != nil {
-				n.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
-				return
-			}
-			r.Body = io.NopCloser(bytes.NewReader(data))
-			if !messages.IsKernelspec(query.Get("kernel")) {
-				h.ServeHTTP(w, r) // as above
-				return
-			}
-			t := t
-			t.body = data
-			t.key = n.sessionKey(r.PathValue("session"), query.Get("cwd"), query.Get("kernel"))
-			if name := query.Get("workspace"); name != "" { // what is made and ended there is not the workspace itself
-				t = target{key: workspaceKey(name), body: data}
-			}
-			n.route(w, r, h, t)
-		})
 	}
 }
 
@@ -320,7 +199,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		// the client took notice of it.
 		epoch = c.own.Epoch()
 	case epoch == 0 && t.starts && c.own.Used() > 0:
-		err = needed(c.own, c.left())
+		err = needed(c.own.Used(), c.own.Epoch(), c.left())
 	}
 	if err != nil {
 		n.refuse(r.Context(), w, err)

@@ -2,46 +2,13 @@ package fleetapi
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
-	"io"
 	"net"
 	"net/http"
-	"strings"
 
 	"github.com/coppice-run/coppice/fleet"
 )
-
-// inWorkspace has a request about a workspace served where that is. What it sends and gets is
-// streamed: it is not read ahead.
-func (n *Node) inWorkspace(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n.route(w, r, h, target{
-			key: workspaceKey(r.PathValue("workspace")), streams: true,
-			begins: r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/processes"),
-		})
-	})
-}
-
-// makesWorkspace has a workspace made where one of its name is, or is to begin.
-func (n *Node) makesWorkspace(h http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-		r.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.MultiReader(bytes.NewReader(data), &failing{err, r.Body}), r.Body}
-		var in struct{ Name string }
-		if err != nil || len(data) > maxBody || json.Unmarshal(data, &in) != nil || in.Name == "" {
-			h.ServeHTTP(w, r) // which says what is wrong with it
-			return
-		}
-		r.Body = io.NopCloser(bytes.NewReader(data))
-		n.route(w, r, h, target{key: workspaceKey(in.Name), claims: true, body: data})
-	})
-}
 
 // stream serves a request about a workspace that this node has. The lease is looked at before
 // it, and before each part of its answer: where another may have the workspace, the answer ends.

@@ -1,6 +1,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -39,7 +40,7 @@ func (s *Server) guard() http.Handler {
 		if known {
 			inbound.Known(r.Context())
 		}
-		wrong := misplaced(r)
+		wrong := cmp.Or(misplaced(r), elsewhere(w, r))
 		switch {
 		case !s.named(r.Host):
 			s.refuse(w, r, http.StatusForbidden, Problem{Code: "forbidden", Message: "the request is for another host"})
