@@ -87,7 +87,7 @@ func (n *Node) giveUp(ctx context.Context, kept map[*fleet.Ownership]bool) (left
 		case IsWorkspace(e.key): // it ends with the node: what runs in it is not known here
 		case e.own != nil && e.active == 0:
 			idle = append(idle, owned{unused{e, e.uses}, e.own})
-		case e.own != nil && kept[e.own]:
+		case e.own != nil && kept[e.own], e.giving:
 			left++
 		}
 	}

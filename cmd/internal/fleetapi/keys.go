@@ -29,6 +29,8 @@ type entry struct {
 	// why is the reason for which the last kernel of the session ended; "": it is not known,
 	// or was no end in order.
 	why string
+	// giving says that the claim is given up, and that the directory is being told.
+	giving bool
 	// active counts what needs the claim, and uses grows with each.
 	active int
 	uses   uint64
@@ -271,10 +273,15 @@ func (n *Node) release(ctx context.Context, e *entry, uses uint64, over bool) er
 		return nil
 	}
 	own, why := e.own, e.why
-	e.own, e.why = nil, ""
+	e.own, e.why, e.giving = nil, "", true
 	e.users++
 	n.mu.Unlock()
 	defer n.letGo(e)
+	defer func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		e.giving = false
+	}()
 	if over {
 		return own.End(ctx, why)
 	}

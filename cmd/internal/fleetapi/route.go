@@ -25,6 +25,7 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		"POST /api/executions/{id}/input": n.byID, "POST /api/executions/{id}/cancel": n.byID,
 
 		"GET /api/sessions": n.merged("sessions"), "GET /api/executions": n.merged("executions"), "GET /api/checkpoints": n.merged("checkpoints"),
+		"GET /api/tree": n.tree(), "GET /api/overview": n.overview(), "GET /api/story": n.story,
 		"GET /api/saved-checkpoints": n.merged("checkpoints"), "GET /api/workspaces": n.merged("workspaces"),
 	})
 	wrapped := make([]httpserver.Mount, 0, len(mounts))

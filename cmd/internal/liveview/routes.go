@@ -1,12 +1,28 @@
 package liveview
 
 import (
+	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/messages"
 )
+
+// sinceOf is the time up to which samples are left out; zero: none are.
+func sinceOf(r *http.Request) (since time.Time, err error) {
+	text := r.URL.Query().Get("since")
+	if text == "" {
+		return since, nil
+	}
+	if since, err = time.Parse(time.RFC3339Nano, text); err != nil {
+		return since, fmt.Errorf("since must be a time, not %.40q", text)
+	}
+	return since, nil
+}
 
 // routes are what the page asks of the vitals, with the token.
 func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
@@ -17,11 +33,17 @@ func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
 				httpserver.Error(w, http.StatusBadRequest, "bad_request", err.Error(), "send the newest number that you have, or leave it out")
 				return
 			}
+			since, err := sinceOf(r)
+			if err != nil {
+				httpserver.Error(w, http.StatusBadRequest, "bad_request", err.Error(), "send a time as in RFC 3339, such as 2026-01-02T15:04:05Z, or leave it out")
+				return
+			}
 			o, err := v.Overview(r.Context(), uint64(after))
 			if err != nil {
 				httpserver.Error(w, http.StatusServiceUnavailable, "unavailable", "the sessions could not be looked at: "+err.Error(), "ask again")
 				return
 			}
+			o.Samples = slices.DeleteFunc(o.Samples, func(s client.Sample) bool { return !s.At.After(since) })
 			httpserver.Answer(w, r, http.StatusOK, o)
 		})},
 		{Pattern: "GET /api/story", Scope: httpserver.Read, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

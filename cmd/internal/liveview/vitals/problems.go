@@ -42,6 +42,11 @@ func problems(s situation) (list []client.Problem, more int) {
 	list = append(list, s.ofServers(s.seen.tree)...)
 	list = append(list, s.ofSessions()...)
 	list = append(list, s.ofLimits()...)
+	return worstFirst(list)
+}
+
+// worstFirst orders problems and leaves out those that are more than a person reads.
+func worstFirst(list []client.Problem) (first []client.Problem, more int) {
 	slices.SortStableFunc(list, func(a, b client.Problem) int {
 		// Of questions the one that expires first comes first, of others the newest.
 		byTime := b.Since.Compare(a.Since)
