@@ -113,9 +113,10 @@ var layers = []layer{
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/process"}},
 	{dir: "cmd/internal/handover", ours: []string{"internal/estate", "internal/opportunity", "internal/process", "internal/rights"}, theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "cmd/internal/access", ours: []string{"cmd/internal/httpserver", "internal/file", "internal/file/lines"}, theirs: []string{"github.com/gofrs/flock"}},
-	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
+	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/dialect", "cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
 	{dir: "cmd/internal/dialect", ours: []string{"cmd/internal/httpserver", "messages"}},
-	{dir: "cmd/internal/fleetapi", ours: []string{"fleet", "fleet/fleettest", "internal/inbound", "internal/pause", "messages", "store", "cmd/internal/dialect", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
+	{dir: "cmd/internal/fleetapi/together", ours: []string{"client", "cmd/internal/liveview/vitals", "messages"}},
+	{dir: "cmd/internal/fleetapi", ours: []string{"client", "cmd/internal/fleetapi/together", "fleet", "fleet/fleettest", "internal/inbound", "internal/pause", "messages", "store", "cmd/internal/dialect", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/opportunity", "internal/recording", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/e2b/wire/...", theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/..."}},
 	{dir: "cmd/internal/e2b/...", ours: append([]string{"cmd/internal/e2b/...", "cmd/internal/dialect", "cmd/internal/httpserver"}, public...), theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/...", "github.com/google/uuid"}},
@@ -129,7 +130,7 @@ var layers = []layer{
 	{dir: "cmd/internal/cli/console", ours: append([]string{"cmd/internal/render", "cmd/internal/telemetry", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli/notebook", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli/tool", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/toolapi"}, public...), theirs: []string{"github.com/spf13/cobra"}},
-	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "fleet", "internal/file", "internal/loopback", "internal/opportunity", "actors/kernel/jupyter", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/cli/browser", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
+	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "fleet", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "actors/kernel/jupyter", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/cli/browser", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/workspaceapi", ours: append([]string{"cmd/internal/httpserver", "internal/inbound", "internal/sse"}, public...)},
 	{dir: "cmd/internal/cli/workspace", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/toolapi", ours: append([]string{"cmd/internal/...", "internal/sse"}, public...)},

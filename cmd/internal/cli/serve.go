@@ -59,7 +59,7 @@ type serveFlags struct {
 	e2b       bool
 	e2bDebug  bool
 	jupyter   bool
-	mcp       mcpDoor
+	mcp       mcpServing
 	listen    listening
 	fleet     fleetFlags
 	retention httpapi.Retention

@@ -14,19 +14,19 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/version"
 )
 
-// mcpDoor is the Model Context Protocol as a part of serve.
-type mcpDoor struct {
+// mcpServing is the Model Context Protocol as a part of serve.
+type mcpServing struct {
 	on   bool
 	bash bool            // the tool bash is there
 	of   mcpserver.Fleet // of a node
 }
 
-func (d *mcpDoor) add(cmd *cobra.Command) {
+func (d *mcpServing) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&d.on, "mcp", false, "serve agents over the Model Context Protocol too, at /mcp, as coppice mcp --http does")
 }
 
 // fill has the host be one for the protocol.
-func (d *mcpDoor) fill(a *app, f *serveFlags, o *coppice.Options) {
+func (d *mcpServing) fill(a *app, f *serveFlags, o *coppice.Options) {
 	if !d.on {
 		return
 	}
@@ -41,7 +41,7 @@ func (d *mcpDoor) fill(a *app, f *serveFlags, o *coppice.Options) {
 }
 
 // open makes the part of the server, nil when it was not asked for.
-func (d *mcpDoor) open(a *app, f *serveFlags, host *console.Host, cwd string) (*mcpserver.API, error) {
+func (d *mcpServing) open(a *app, f *serveFlags, host *console.Host, cwd string) (*mcpserver.API, error) {
 	if !d.on {
 		return nil, nil //nolint:nilnil // it is none
 	}

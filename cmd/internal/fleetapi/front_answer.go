@@ -14,6 +14,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/together"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
@@ -206,7 +207,7 @@ func (f *Front) ask(ctx context.Context, r *http.Request, s fleet.Sandbox, membe
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxList))
-	return at(data, member, s.Name), err == nil && resp.StatusCode == http.StatusOK
+	return together.Entries(data, member, s.Name), err == nil && resp.StatusCode == http.StatusOK
 }
 
 // AskServer asks the server at a URL, by the name of its certificate, which life of it answers.

@@ -7,10 +7,12 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/together"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
@@ -29,7 +31,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 				held.to(w)
 				return
 			}
-			all = append(all, at(held.body.Bytes(), member, me)...)
+			all = append(all, together.Entries(held.body.Bytes(), member, me)...)
 			out := map[string]any{}
 			if r.Header.Get(HeaderNode) == "" {
 				others := n.others()
@@ -40,7 +42,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 					asked.Go(func() {
 						status, data, err := n.ask(r.Context(), r, p, r.URL.RequestURI())
 						if heard[i] = err == nil && status == http.StatusOK; heard[i] {
-							answers[i] = at(data, member, p.ID)
+							answers[i] = together.Entries(data, member, p.ID)
 						}
 					})
 				}
@@ -57,75 +59,12 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 				}
 			}
 			if n.o.Records != nil {
-				all = once(all)
+				all = together.Once(all)
 			}
 			out[member] = all
 			httpserver.Answer(w, r, http.StatusOK, out)
 		})
 	}
-}
-
-// at reads the entries of a list, and notes at which node they are.
-func at(data []byte, member, node string) []json.RawMessage {
-	var answer map[string]json.RawMessage
-	var entries []map[string]json.RawMessage
-	if json.Unmarshal(data, &answer) != nil || json.Unmarshal(answer[member], &entries) != nil {
-		return nil
-	}
-	name, err := json.Marshal(node)
-	list := make([]json.RawMessage, 0, len(entries))
-	for _, e := range entries {
-		if e["node"] == nil && err == nil {
-			e["node"] = name
-		}
-		if text, err := json.Marshal(e); err == nil {
-			list = append(list, text)
-		}
-	}
-	return list
-}
-
-// asleep is the state of a session in a list that has no kernel and is kept on disk.
-const asleep = "hibernated"
-
-// once is a list in which each session and checkpoint that is kept where all nodes have it stands
-// once: each node has listed it, and it is at none of them. One that has a kernel meanwhile is there.
-func once(all []json.RawMessage) []json.RawMessage {
-	type session struct{ Session, Cwd, Workspace, Kernel, State, Name string }
-	read := func(text json.RawMessage) (key messages.SessionKey, kept bool) {
-		var s session
-		if json.Unmarshal(text, &s) != nil || s.Session == "" || s.Workspace != "" {
-			return messages.SessionKey{}, false
-		}
-		if s.Name != "" { // a checkpoint
-			return checkpointKey(s.Name), true
-		}
-		return messages.SessionKey{Session: s.Session, Cwd: s.Cwd, Kernel: s.Kernel}, s.State == asleep
-	}
-	seen := map[messages.SessionKey]bool{}
-	for _, text := range all {
-		if key, kept := read(text); !kept {
-			seen[key] = true
-		}
-	}
-	list := make([]json.RawMessage, 0, len(all))
-	for _, text := range all {
-		key, kept := read(text)
-		if !kept {
-			list = append(list, text)
-			continue
-		}
-		var entry map[string]json.RawMessage
-		if seen[key] || json.Unmarshal(text, &entry) != nil {
-			continue
-		}
-		seen[key] = true
-		delete(entry, "node")
-		if text, err := json.Marshal(entry); err == nil {
-			list = append(list, text)
-		}
-	}
-	return list
 }
 
 // byID has a request about an execution served where that is.
@@ -264,4 +203,68 @@ func (n *Node) seek(r *http.Request, execution string) (string, error) {
 		}
 	}
 	return "", silent
+}
+
+// whole has a GET answered with what all nodes say of themselves. ask is what the others are
+// asked, once own is what this one has said. A request that names a node is answered by it alone.
+func (n *Node) whole(ask func(own []byte) string, merge func(me string, own []byte, others map[string][]byte) (any, error)) func(http.Handler) http.Handler {
+	return func(h http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			held := newBuffer()
+			held.serve(h, r)
+			if r.Header.Get(HeaderNode) != "" || held.status != http.StatusOK {
+				held.to(w)
+				return
+			}
+			question, others := ask(held.body.Bytes()), n.others()
+			answers := make([][]byte, len(others))
+			var asked sync.WaitGroup
+			for i, p := range others {
+				asked.Go(func() {
+					if status, data, err := n.ask(r.Context(), r, p, question); err == nil && status == http.StatusOK {
+						answers[i] = data
+					}
+				})
+			}
+			asked.Wait()
+			said := map[string][]byte{} // a node that says nothing has nil
+			for i, p := range others {
+				said[p.ID] = answers[i]
+			}
+			all, err := merge(n.ID(), held.body.Bytes(), said)
+			if err != nil { // it is that of a node of another version
+				held.to(w)
+				return
+			}
+			httpserver.Answer(w, r, http.StatusOK, all)
+		})
+	}
+}
+
+// tree is that of the fleet.
+func (n *Node) tree() func(http.Handler) http.Handler {
+	return n.whole(func([]byte) string { return "/api/tree" }, together.Tree)
+}
+
+// overview is that of the fleet: samples have the numbers of this node.
+func (n *Node) overview() func(http.Handler) http.Handler {
+	return n.whole(func(own []byte) string {
+		return "/api/overview?" + url.Values{"since": {together.Since(own).Format(time.RFC3339Nano)}}.Encode()
+	}, together.Overview)
+}
+
+// story is about the session that the query of a request names.
+func (n *Node) story(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		query := r.URL.Query()
+		if query.Get("session") == "" || !messages.IsKernelspec(query.Get("kernel")) {
+			h.ServeHTTP(w, r) // which says what is wrong with it
+			return
+		}
+		t := target{key: n.sessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel")), body: []byte{}}
+		if name := query.Get("workspace"); name != "" {
+			t.key = workspaceKey(name)
+		}
+		n.route(w, r, h, t)
+	})
 }

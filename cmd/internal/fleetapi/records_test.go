@@ -297,22 +297,3 @@ func TestWhatStaysWithTheNode(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list)
 }
-
-// TestEachOnce: a session that is kept where all nodes have it stands in a list once, at none.
-func TestEachOnce(t *testing.T) {
-	t.Parallel()
-	all := at([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"hibernated"},
-		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "one")
-	all = append(all, at([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"idle"},
-		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "two")...)
-	var got []string
-	for _, text := range once(all) {
-		got = append(got, string(text))
-	}
-	require.Equal(t, []string{
-		`{"cwd":"/w","session":"a","state":"hibernated"}`,
-		`{"cwd":"/w","node":"one","session":"a","state":"hibernated","workspace":"w"}`,
-		`{"cwd":"/w","node":"two","session":"b","state":"idle"}`,
-		`{"cwd":"/w","node":"two","session":"a","state":"hibernated","workspace":"w"}`,
-	}, got)
-}

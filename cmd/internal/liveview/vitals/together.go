@@ -16,6 +16,7 @@ import (
 // which one it is.
 func Together(own client.Overview, others map[string]client.Overview) client.Overview {
 	step := time.Duration(own.StepSeconds * float64(time.Second))
+	own.Samples = slices.Clone(own.Samples)
 	for i := range own.Samples {
 		own.Samples[i].Sessions, own.Samples[i].Calls = maps.Clone(own.Samples[i].Sessions), maps.Clone(own.Samples[i].Calls)
 	}

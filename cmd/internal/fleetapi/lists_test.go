@@ -71,7 +71,7 @@ func TestTheFleetAsAWhole(t *testing.T) {
 		b.kill()
 		tree = messages.Node{}
 		get("/api/tree", &tree)
-		require.Equal(t, silentNode, tree.Children[1].Detail)
+		require.Equal(t, "it gave no answer", tree.Children[1].Detail)
 		o = client.Overview{}
 		get("/api/overview", &o)
 		require.Equal(t, "The node "+b.node.ID()+" gave no answer.", o.Problems[0].What)
