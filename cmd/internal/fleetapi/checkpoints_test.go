@@ -84,7 +84,7 @@ func TestCheckpointsOfOneName(t *testing.T) {
 			if n := writing.Add(1); n > most.Load() {
 				most.Store(n)
 			}
-			time.Sleep(time.Second) //nolint:forbidigo // virtual time
+			time.Sleep(time.Second) // virtual time
 			writing.Add(-1)
 			rw.WriteHeader(http.StatusNoContent)
 		})

@@ -3,7 +3,6 @@ package mcpserver_test
 import (
 	"net/http"
 	"net/http/httptest"
-	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -47,7 +46,7 @@ func TestWhatARequestIsAbout(t *testing.T) {
 	require.NotEmpty(t, forged.Session.Session)
 
 	handle := r.Header.Get("Coppice-Mcp-Session")
-	require.Regexp(t, regexp.MustCompile(`^mcp-[a-z2-7]{32}$`), handle)
+	require.Regexp(t, `^mcp-[a-z2-7]{32}$`, handle)
 	of := func(tool, more string) string {
 		return `{"method":"tools/call","params":{"name":"` + tool + `","arguments":{"session":"` + handle + `"}` + more + `}}`
 	}
@@ -68,14 +67,15 @@ func TestWhatARequestIsAbout(t *testing.T) {
 		"a connection":                {`{"method":"tools/list"}`, []string{"Mcp-Session-Id", tag + "-ABC"}, dialect.About{Near: "/mcp/at/" + tag}},
 		"a connection of its own": {
 			`{"method":"tools/call","params":{"name":"python","arguments":{"session":"a","cwd":"/w"}}}`,
-			[]string{"Mcp-Session-Id", me + "-ABC"}, dialect.About{Near: "/mcp/at/" + me},
+			[]string{"Mcp-Session-Id", me + "-ABC"},
+			dialect.About{Near: "/mcp/at/" + me},
 		},
 		"a connection of nobody": {`{"method":"tools/list"}`, []string{"Mcp-Session-Id", "ABC"}, dialect.About{}},
 	} {
 		got, _ := about(tc.body, tc.header...)
 		if name == "a connection of its own" {
 			require.Equal(t, "/w", got.Holds.Cwd)
-			require.Regexp(t, regexp.MustCompile(`^mcp-[a-z2-7]{16}/a$`), got.Holds.Session)
+			require.Regexp(t, `^mcp-[a-z2-7]{16}/a$`, got.Holds.Session)
 			got.Holds = messages.SessionKey{}
 		}
 		require.Equal(t, tc.want, got, name)
