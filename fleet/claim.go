@@ -77,7 +77,7 @@ func (l lock) free() { <-l }
 
 // Claim makes this node the owner of a key, unless it is already, and returns the one
 // ownership of the epoch. It waits for the directory as long as ctx lasts; a claim of which
-// nothing was known then is taken up by a later call. The error is an [*OwnedError] when
+// nothing was known then is taken up by a later call. The error is a [*QuotaError] when there are as many keys as [Options].Most says, an [*OwnedError] when
 // the key belongs to a node that may be alive, and matches [ErrSuspended], [ErrOver] or
 // [ErrDraining] when this node takes no keys.
 func (m *Member) Claim(ctx context.Context, key string) (*Ownership, error) {
@@ -93,12 +93,19 @@ func (m *Member) Claim(ctx context.Context, key string) (*Ownership, error) {
 	if s.own != nil && !s.own.over() {
 		return s.own, nil
 	}
-	s.own = nil
+	if s.own != nil { // it has ended, and nobody has released it
+		s.own = nil
+		m.unreserve(ctx)
+	}
 	if m.draining() {
 		return nil, fmt.Errorf("claim a key: %w", ErrDraining)
 	}
+	if err := m.reserve(ctx); err != nil {
+		return nil, fmt.Errorf("claim a key: %w", err)
+	}
 	o, err := m.claim(ctx, key, s.gone)
 	if err != nil {
+		m.unreserve(ctx)
 		return nil, fmt.Errorf("claim a key: %w", err)
 	}
 	s.own = o
@@ -302,6 +309,7 @@ func (o *Ownership) release(ctx context.Context, why string) error {
 	defer o.turn.free()
 	s.own, s.gone = nil, o.epoch
 	o.finish()
+	defer o.m.unreserve(ctx)
 	if err := o.m.Err(); err != nil {
 		return nil // its claims are anybody's
 	}

@@ -35,6 +35,10 @@ type Options struct {
 	// forgotten: its record is removed, and who asks for it finds a key like any that
 	// nobody has had, see the package comment. Default: 24 h. Negative: never.
 	Forget time.Duration
+	// Most is how many keys all members have together, at most: a claim beyond that is a
+	// [*QuotaError]. All members of a fleet have the same. Each claim and each release is one swap
+	// more then. Default: any number.
+	Most int
 	// Version and Labels are for who places keys.
 	Version string
 	Labels  map[string]string
@@ -78,6 +82,8 @@ type Member struct {
 	// changed is closed, and replaced, when the lease is renewed or has ended.
 	changed chan struct{}
 	slots   map[string]*slot
+
+	quota quota
 }
 
 // Join begins a life of a node. It returns when its first renewal is acknowledged; the
@@ -92,7 +98,7 @@ func Join(ctx context.Context, o Options) (*Member, error) {
 		o: o, id: newID(o.Name),
 		hurry: make(chan struct{}, 1), look: make(chan struct{}, 1),
 		done: make(chan struct{}), changed: make(chan struct{}),
-		oblivion: oblivion{turn: newLock()}, state: Up, slots: map[string]*slot{},
+		oblivion: oblivion{turn: newLock()}, state: Up, slots: map[string]*slot{}, quota: quota{turn: newLock()},
 	}
 	m.life = life{id: m.id, ttl: o.TTL, last: Entry{Key: nodeKey(m.id)}}
 	for wait := firstPause; ; {

@@ -36,6 +36,8 @@ func (m *Member) renewing(ctx context.Context) {
 		case m.Check() != nil:
 			// It was sent too long ago: the directory is back, and the next one counts.
 			wait = 0
+		default:
+			m.resay(ctx)
 		}
 	}
 }
