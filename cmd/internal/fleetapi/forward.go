@@ -68,7 +68,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	return relay{
 		target: target, transport: n.o.Transport, body: body, once: once, gone: p.gone, logger: n.o.Logger,
 		rewrite: func(out *http.Request) { out.Header.Set(HeaderNode, p.ID) },
-		answered: func(resp *http.Response) error {
+		answered: func(_ context.Context, resp *http.Response) error {
 			if resp.StatusCode == http.StatusGone && resp.Header.Get(HeaderNode) != p.ID {
 				return errOther
 			}

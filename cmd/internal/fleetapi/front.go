@@ -148,7 +148,7 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, _ http.Handler, t 
 		switch {
 		case state == answered:
 			return
-		case errors.Is(failed, fleet.ErrLost) || errors.Is(failed, errGone) || state == unknown && !again || t.spent(r, failed) || r.Context().Err() != nil:
+		case errors.Is(failed, fleet.ErrLost) || errors.Is(failed, errGone) || errors.Is(failed, errShut) || state == unknown && !again || t.spent(r, failed) || r.Context().Err() != nil:
 			f.refuse(r.Context(), w, f.unanswered(s, state, failed))
 			return
 		case state == unknown:
@@ -222,7 +222,7 @@ func (f *Front) send(w http.ResponseWriter, r *http.Request, t target, s fleet.S
 	return relay{
 		target: at, transport: f.o.Transport, body: t.body, once: t.starts && t.execution != "", gone: s.Over, logger: f.o.Logger,
 		rewrite:  func(out *http.Request) { f.show(out, s) },
-		answered: func(resp *http.Response) error { return f.answered(w, resp, t, s) },
+		answered: func(ctx context.Context, resp *http.Response) error { return f.answered(ctx, resp, t, s) },
 	}.send(w, r)
 }
 

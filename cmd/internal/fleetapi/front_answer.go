@@ -28,7 +28,7 @@ var errShut = errors.New("the sandbox does not let the front in")
 
 // answered looks at an answer of a sandbox before anything of it leaves: one of another server is
 // none, and one of a server that does not have the key any longer is lost.
-func (f *Front) answered(w http.ResponseWriter, resp *http.Response, t target, s fleet.Sandbox) error {
+func (f *Front) answered(ctx context.Context, resp *http.Response, t target, s fleet.Sandbox) error {
 	if resp.Header.Get(httpserver.HeaderServer) != s.Server {
 		return errOther
 	}
@@ -38,7 +38,7 @@ func (f *Front) answered(w http.ResponseWriter, resp *http.Response, t target, s
 	if err := hold(resp); err != nil {
 		return err
 	}
-	if err := f.confirm(resp.Request.Context(), s); err != nil {
+	if err := f.confirm(ctx, s); err != nil {
 		return err
 	}
 	resp.Header.Del(httpserver.HeaderServer)

@@ -29,10 +29,11 @@ type relay struct {
 	once bool
 	// gone ends when what is sent there is given up.
 	gone context.Context //nolint:containedctx // it is that of the server
-	// rewrite changes what is sent. answered is asked before anything of the answer leaves; one
-	// of undeliveredErrors says that nothing was done.
+	// rewrite changes what is sent. answered is asked before anything of the answer leaves, with
+	// a context that ends with the request or with gone; one of undeliveredErrors says that nothing
+	// was done.
 	rewrite  func(out *http.Request)
-	answered func(*http.Response) error
+	answered func(ctx context.Context, resp *http.Response) error
 	logger   *slog.Logger
 }
 
@@ -73,7 +74,7 @@ func (s relay) send(w http.ResponseWriter, r *http.Request) (state sent, err err
 			}
 		},
 		ModifyResponse: func(resp *http.Response) error {
-			if err := s.answered(resp); err != nil {
+			if err := s.answered(ctx, resp); err != nil {
 				return err
 			}
 			for name := range resp.Header { // what this server has set stands in the answer once
