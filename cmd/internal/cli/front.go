@@ -17,7 +17,7 @@ import (
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
-	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
+	fronts "github.com/coppice-run/coppice/cmd/internal/fleetapi/front"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/fleet"
@@ -118,7 +118,7 @@ func (a *app) front(ctx context.Context, f frontFlags) error {
 	defer transport.CloseIdleConnections()
 	sandboxes, err := a.engines.Sandboxes(ctx, SandboxOptions{
 		URL: at, Logger: logger, Server: func(ctx context.Context, at string) (string, error) {
-			return fleetapi.AskServer(ctx, transport, f.host, at)
+			return fronts.AskServer(ctx, transport, f.host, at)
 		},
 	})
 	switch {
@@ -134,7 +134,7 @@ func (a *app) front(ctx context.Context, f frontFlags) error {
 // serveFront serves until ctx ends.
 func (a *app) serveFront(ctx context.Context, f frontFlags, path string, sandboxes fleet.Sandboxes, far *farNode, transport *http.Transport, logger *slog.Logger) error {
 	m := newMetrics(version.Read())
-	front := fleetapi.NewFront(fleetapi.FrontOptions{
+	front := fronts.New(fronts.Options{
 		Sandboxes: sandboxes, Transport: transport, Host: f.host, Token: a.Getenv(sandboxToken), Patience: f.patience, Metrics: m.registry, Logger: logger,
 	})
 	mounts := append(

@@ -301,9 +301,9 @@ func TestWhatStaysWithTheNode(t *testing.T) {
 // TestEachOnce: a session that is kept where all nodes have it stands in a list once, at none.
 func TestEachOnce(t *testing.T) {
 	t.Parallel()
-	all := at([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"hibernated"},
+	all := Entries([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"hibernated"},
 		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "one")
-	all = append(all, at([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"idle"},
+	all = append(all, Entries([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"idle"},
 		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "two")...)
 	var got []string
 	for _, text := range once(all) {
