@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -77,9 +78,7 @@ func opened(t *testing.T, client *fake.FakeDynamicClient, server func(context.Co
 // thing is an object of a kind.
 func thing(of schema.GroupVersionResource, kind, name, uid string, owner string, fields map[string]any) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
-	for k, v := range fields {
-		u.Object[k] = v
-	}
+	maps.Copy(u.Object, fields)
 	u.SetGroupVersionKind(of.GroupVersion().WithKind(kind))
 	u.SetNamespace("default")
 	u.SetName(name)

@@ -31,7 +31,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 				held.to(w)
 				return
 			}
-			all = append(all, Entries(held.body.Bytes(), member, me)...)
+			all = append(all, Entries(held.body.Bytes(), member, me, true)...)
 			out := map[string]any{}
 			if r.Header.Get(HeaderNode) == "" {
 				others := n.others()
@@ -42,7 +42,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 					asked.Go(func() {
 						status, data, err := n.ask(r.Context(), r, p, r.URL.RequestURI())
 						if heard[i] = err == nil && status == http.StatusOK; heard[i] {
-							answers[i] = Entries(data, member, p.ID)
+							answers[i] = Entries(data, member, p.ID, true)
 						}
 					})
 				}
@@ -67,8 +67,9 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 	}
 }
 
-// Entries reads the entries of a list, and notes at which node they are.
-func Entries(data []byte, member, node string) []json.RawMessage {
+// Entries reads the entries of a list, and notes at which node they are: also where they say so
+// themselves, unless it is trusted that they know.
+func Entries(data []byte, member, node string, trusted bool) []json.RawMessage {
 	var answer map[string]json.RawMessage
 	var entries []map[string]json.RawMessage
 	if json.Unmarshal(data, &answer) != nil || json.Unmarshal(answer[member], &entries) != nil {
@@ -77,7 +78,7 @@ func Entries(data []byte, member, node string) []json.RawMessage {
 	name, err := json.Marshal(node)
 	list := make([]json.RawMessage, 0, len(entries))
 	for _, e := range entries {
-		if e["node"] == nil && err == nil {
+		if (e["node"] == nil || !trusted) && err == nil {
 			e["node"] = name
 		}
 		if text, err := json.Marshal(e); err == nil {

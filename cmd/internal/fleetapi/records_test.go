@@ -302,9 +302,9 @@ func TestWhatStaysWithTheNode(t *testing.T) {
 func TestEachOnce(t *testing.T) {
 	t.Parallel()
 	all := Entries([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"hibernated"},
-		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "one")
+		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "one", true)
 	all = append(all, Entries([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"idle"},
-		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "two")...)
+		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "two", true)...)
 	var got []string
 	for _, text := range once(all) {
 		got = append(got, string(text))

@@ -32,6 +32,12 @@ const errOther = relay.NotDone("another server answers at the address of the san
 // errShut is why a request was not served: the sandbox does not take what the front shows.
 var errShut = errors.New("the sandbox does not let the front in")
 
+// untrusted are headers of an answer that do not leave: a sandbox may be in the hands of the code that it
+// runs, and says nothing to browsers in the name of the front.
+var untrusted = []string{
+	httpserver.HeaderServer, "Set-Cookie", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Refresh",
+}
+
 // answered looks at an answer of a sandbox before anything of it leaves: one of another server is
 // none, and one of a server that does not have the key any longer is lost.
 func (f *Front) answered(ctx context.Context, resp *http.Response, t about.Target, s fleet.Sandbox) error {
@@ -47,7 +53,9 @@ func (f *Front) answered(ctx context.Context, resp *http.Response, t about.Targe
 	if err := f.confirm(ctx, s); err != nil {
 		return err
 	}
-	resp.Header.Del(httpserver.HeaderServer)
+	for _, name := range untrusted {
+		resp.Header.Del(name)
+	}
 	resp.Header.Set(fleetapi.HeaderNode, s.Name)
 	resp.Header.Set(httpserver.HeaderEpoch, strconv.FormatUint(s.Epoch, 10))
 	if t.Starts && resp.StatusCode < http.StatusMultipleChoices {
@@ -195,7 +203,7 @@ func (f *Front) merged(member string) func(http.Handler) http.Handler {
 }
 
 // maxList bounds what a sandbox says that it has, in bytes.
-const maxList = 64 << 20
+const maxList = 4 << 20
 
 // asking is how long a sandbox may take to say what it has.
 const asking = 10 * time.Second
@@ -215,7 +223,7 @@ func (f *Front) ask(ctx context.Context, r *http.Request, s fleet.Sandbox, membe
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxList))
-	return fleetapi.Entries(data, member, s.Name), err == nil && resp.StatusCode == http.StatusOK
+	return fleetapi.Entries(data, member, s.Name, false), err == nil && resp.StatusCode == http.StatusOK
 }
 
 // AskServer asks the server at a URL, by the name of its certificate, which life of it answers.

@@ -31,6 +31,7 @@ func TestFront(t *testing.T) {
 		require.Equal(t, "room", begun.Header().Get(fleetapi.HeaderNode))
 		require.Equal(t, "10", begun.Header().Get(httpserver.HeaderEpoch))
 		require.Empty(t, begun.Header().Get(httpserver.HeaderServer))
+		require.Empty(t, begun.Header().Get("Set-Cookie"))
 		require.Equal(t, "/api/executions/x1?epoch=10&session=s", begun.Header().Get("Location"))
 		got := r.room(inSandbox).got[0]
 		require.Equal(t, "sandbox.test", got.Host)

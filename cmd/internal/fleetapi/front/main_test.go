@@ -172,11 +172,12 @@ func (one *aRoom) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Breaks", "off")
 	}
 	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Set-Cookie", "of=a-sandbox")
 	if r.Method == http.MethodPost && r.URL.Path == "/api/executions" {
 		w.Header().Set("Location", "/api/executions/x1")
 		w.WriteHeader(http.StatusCreated)
 	}
-	_, _ = fmt.Fprintf(w, `{"counted":%d,"sessions":[{"session":"s"}]}`, counted)
+	_, _ = fmt.Fprintf(w, `{"counted":%d,"sessions":[{"session":"s","node":"another"}]}`, counted)
 }
 
 // RoundTrip implements [http.RoundTripper].
