@@ -47,7 +47,7 @@ type Sandbox struct {
 	Over context.Context //nolint:containedctx // it is that of the sandbox, not of a call
 }
 
-// ErrNoSandbox: the key has no claim.
+// ErrNoSandbox says that the key has no claim.
 var ErrNoSandbox = errors.New("there is no sandbox of the key")
 
 // SandboxError says what keeps a sandbox from being there.

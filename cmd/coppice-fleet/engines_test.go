@@ -54,3 +54,26 @@ func TestEngines(t *testing.T) {
 		})
 	}
 }
+
+// TestSandboxURLs: what no sandboxes can be at is refused before anything is asked.
+func TestSandboxURLs(t *testing.T) {
+	t.Parallel()
+	for at, want := range map[string]string{
+		"docker://agents?template=t":                      "kubernetes://NAMESPACE?template=NAME",
+		"kubernetes://agents":                             "names the SandboxTemplate",
+		"kubernetes://agents?template=t&ttl=1":            `"ttl" is none`,
+		"kubernetes://agents?template=t&lifetime=1":       "lifetime=1",
+		"kubernetes://agents?template=t&lifetime=1ms":     "lifetime=1ms",
+		"kubernetes://agents?template=t&port=70000":       "port=70000",
+		"kubernetes://agents:6443?template=t":             "?kubeconfig=FILE",
+		"kubernetes://agents?template=t&kubeconfig=/none": "find the cluster of kubernetes://",
+	} {
+		u, err := url.Parse(at)
+		require.NoError(t, err)
+		_, err = openSandboxes(t.Context(), cli.SandboxOptions{URL: u, Logger: slog.New(slog.DiscardHandler)})
+		require.ErrorContains(t, err, want, at)
+		if !strings.HasPrefix(want, "find ") {
+			require.ErrorIs(t, err, cli.ErrFleetUsage)
+		}
+	}
+}

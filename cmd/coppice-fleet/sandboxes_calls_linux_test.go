@@ -309,7 +309,7 @@ func (s *sandboxed) theClient(t *testing.T, a, b *node) {
 func (s *sandboxed) direct(t *testing.T, of answer, cert, key string) func(path, token string) (*http.Response, error) {
 	t.Helper()
 	at := "https://" + s.Running()[s.podOf(t, s.room(t, of.header.Get("Coppice-Node")))] + ":" + fmt.Sprint(s.port)
-	pem, err := os.ReadFile(s.certs.CA)
+	pem, err := os.ReadFile(s.inner.CA)
 	require.NoError(t, err)
 	c := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS13, ServerName: fleettest.Sandbox}
 	c.RootCAs.AppendCertsFromPEM(pem)
@@ -340,23 +340,25 @@ func (s *sandboxed) strangers(t *testing.T, a *node) {
 		}
 		return resp.StatusCode, resp.Body.Close()
 	}
-	status, err := ask(s.certs.Cert, s.certs.Key, s.shown)
+	status, err := ask(s.inner.ClientCert, s.inner.ClientKey, s.shown)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, status)
-	status, err = ask(s.certs.Cert, s.certs.Key, token)
+	status, err = ask(s.inner.ClientCert, s.inner.ClientKey, token)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusUnauthorized, status, "what clients show is nothing here")
 	_, err = ask("", "", s.shown)
 	require.ErrorContains(t, err, "certificate required")
-	_, err = ask(s.certs.SandboxCert, s.certs.SandboxKey, s.shown)
+	_, err = ask(s.inner.SandboxCert, s.inner.SandboxKey, s.shown)
 	require.ErrorContains(t, err, "bad certificate")
+	_, err = ask(s.certs.ClientCert, s.certs.ClientKey, s.shown)
+	require.ErrorContains(t, err, "unknown certificate authority", "a client of fronts is none of sandboxes")
 }
 
 // costs says how long a call takes by a front, which looks at the claim twice, and directly.
 func (s *sandboxed) costs(t *testing.T, a *node) {
 	const calls = 200
 	_, begun := a.prints("c1", "1", `"session":"costs"`, 0)
-	direct := s.direct(t, begun, s.certs.Cert, s.certs.Key)
+	direct := s.direct(t, begun, s.inner.ClientCert, s.inner.ClientKey)
 	for name, ask := range map[string]func() (*http.Response, error){
 		"directly": func() (*http.Response, error) { return direct("/api/sessions/costs", s.shown) },
 		"by a front": func() (*http.Response, error) {

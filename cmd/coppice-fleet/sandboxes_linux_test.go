@@ -28,7 +28,8 @@ import (
 type sandboxed struct {
 	*fleettest.AgentSandbox
 	api    api
-	certs  fleettest.Certificates
+	certs  fleettest.Certificates // of fronts and their clients
+	inner  fleettest.Certificates // of sandboxes and fronts
 	python string
 	port   int
 	secret string // the folder of the secret of sandboxes
@@ -54,7 +55,7 @@ type room struct {
 func newSandboxed(t *testing.T) *sandboxed {
 	t.Helper()
 	k := fleettest.StartKubernetes(t)
-	s := &sandboxed{api: newAPI(t, k), certs: fleettest.NewCertificates(t), python: testpython.Path(t), port: freePorts(t, 1)[0], secret: t.TempDir(), rooms: map[string]*room{}}
+	s := &sandboxed{api: newAPI(t, k), certs: fleettest.NewCertificates(t), inner: fleettest.NewCertificates(t), python: testpython.Path(t), port: freePorts(t, 1)[0], secret: t.TempDir(), rooms: map[string]*room{}}
 	s.fill(t)
 	for _, o := range examples(t, ".") {
 		if o.Kind == "Namespace" {
@@ -75,7 +76,7 @@ func newSandboxed(t *testing.T) *sandboxed {
 // fill makes the secret of sandboxes.
 func (s *sandboxed) fill(t *testing.T) {
 	t.Helper()
-	for name, of := range map[string]string{"tls.crt": s.certs.SandboxCert, "tls.key": s.certs.SandboxKey, "ca.crt": s.certs.CA} {
+	for name, of := range map[string]string{"tls.crt": s.inner.SandboxCert, "tls.key": s.inner.SandboxKey, "ca.crt": s.inner.CA} {
 		data, err := os.ReadFile(of)
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(filepath.Join(s.secret, name), data, 0o440)) //nolint:gosec // as a secret is mounted
@@ -183,6 +184,7 @@ func (s *sandboxed) startFront(t *testing.T, name string) *node {
 	more := url.Values{"kubeconfig": {s.config}, "port": {fmt.Sprint(s.port)}}
 	here := strings.NewReplacer(
 		"lifetime=24h", "lifetime=24h&"+more.Encode(), "0.0.0.0:7443", fmt.Sprintf("127.0.0.1:%d", freePorts(t, 1)[0]),
+		"/run/fleet/inner/tls.crt", s.inner.ClientCert, "/run/fleet/inner/tls.key", s.inner.ClientKey, "/run/fleet/inner/ca.crt", s.inner.CA,
 		"/run/fleet/tls.crt", s.certs.Cert, "/run/fleet/tls.key", s.certs.Key, "/run/fleet/ca.crt", s.certs.CA,
 	)
 	args := []string{"front", "--addr", "127.0.0.1:0"}

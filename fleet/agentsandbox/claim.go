@@ -142,10 +142,13 @@ func (s *Sandboxes) bind(ctx context.Context, c claim) error {
 		return err
 	}
 	server, err := s.o.Server(ctx, url)
+	if err == nil && server == "" {
+		err = errors.New("the server does not say who it is")
+	}
 	if err != nil {
 		return &fleet.SandboxError{Name: c.name, Reason: "Unreachable", Message: err.Error()}
 	}
-	if server == c.bound.Server && server != "" {
+	if server == c.bound.Server {
 		return nil
 	}
 	before := max(c.bound.Epoch, c.after)

@@ -116,7 +116,10 @@ var layers = []layer{
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/dialect", "cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
 	{dir: "cmd/internal/dialect", ours: []string{"cmd/internal/httpserver", "messages"}},
 	{dir: "cmd/internal/fleetapi/together", ours: []string{"client", "cmd/internal/liveview/vitals", "messages"}},
-	{dir: "cmd/internal/fleetapi", ours: []string{"client", "cmd/internal/fleetapi/together", "fleet", "fleet/fleettest", "internal/inbound", "internal/pause", "messages", "store", "cmd/internal/dialect", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
+	{dir: "cmd/internal/fleetapi/relay", ours: []string{"internal/inbound"}},
+	{dir: "cmd/internal/fleetapi/about", ours: []string{"messages", "cmd/internal/fleetapi/relay", "cmd/internal/httpserver"}},
+	{dir: "cmd/internal/fleetapi/front", ours: []string{"fleet", "internal/pause", "messages", "workspace", "cmd/internal/fleetapi/...", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}},
+	{dir: "cmd/internal/fleetapi", ours: []string{"client", "fleet", "fleet/fleettest", "internal/inbound", "internal/pause", "messages", "store", "cmd/internal/dialect", "cmd/internal/fleetapi/about", "cmd/internal/fleetapi/relay", "cmd/internal/fleetapi/together", "cmd/internal/httpapi", "cmd/internal/httpserver"}, theirs: []string{"github.com/prometheus/client_golang/prometheus"}}, // fleettest is for its tests
 	{dir: "cmd/internal/httpapi", ours: append([]string{"cmd/internal/...", "internal/eventlog", "internal/opportunity", "internal/recording", "internal/sse"}, public...), theirs: []string{"go.opentelemetry.io/otel/trace", "github.com/gorilla/websocket", "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/e2b/wire/...", theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/..."}},
 	{dir: "cmd/internal/e2b/...", ours: append([]string{"cmd/internal/e2b/...", "cmd/internal/dialect", "cmd/internal/httpserver"}, public...), theirs: []string{"connectrpc.com/connect", "google.golang.org/protobuf/...", "github.com/google/uuid"}},

@@ -29,7 +29,7 @@ var knots = map[string]struct {
 	"actors/launcher":        {13, "one handler of runs, with a file for each thing that it decides"},
 	"agent":                  {10, "one tool is a value that calls the next: python falls back to bash, notebooks run python"},
 	"bench/scenario":         {11, "each scenario is a file, and the table of them names all"},
-	"cmd/internal/fleetapi":  {13, "one node: what a request is about, where that is, and what becomes of the node are a file each"},
+	"cmd/internal/fleetapi":  {14, "one node: what a request is about, where that is, and what becomes of the node are a file each"},
 	"cmd/internal/httpapi":   {13, "one handler, with a file for each resource"},
 	"cmd/internal/mcpserver": {11, "one server, with a file for each of the protocol's subjects"},
 }

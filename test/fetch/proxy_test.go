@@ -29,7 +29,7 @@ const root = "github.com/coppice-run/coppice"
 // fleet and the store, too, and the fleet's program.
 var (
 	adapters = []string{"agent/adk", "agent/eino", "agent/genkit", "agent/trpc"}
-	modules  = append(slices.Clone(adapters), "fleet/natskv", "fleet/etcdkv", "fleet/kubelease", "store/blobstore", "cmd/coppice-fleet")
+	modules  = append(slices.Clone(adapters), "fleet/natskv", "fleet/etcdkv", "fleet/kubelease", "fleet/agentsandbox", "store/blobstore", "cmd/coppice-fleet")
 )
 
 // repository is the folder of the repository.

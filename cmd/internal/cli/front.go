@@ -16,8 +16,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/access"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
-	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
+	fronts "github.com/coppice-run/coppice/cmd/internal/fleetapi/front"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/fleet"
@@ -40,6 +41,8 @@ type frontFlags struct {
 	patience  time.Duration
 	json      bool
 	between   between
+	// inner is what sandboxes know the front by; without files it is what clients do.
+	inner access.Files
 }
 
 // sandboxToken is the variable that has what sandboxes are shown.
@@ -59,7 +62,7 @@ The first call of a name has its sandbox made; DELETE of the workspace, or of th
 it. Any number of fronts may run: they own nothing. docs/fleet.md has what a call is told.
 
 Clients show the token of COPPICE_TOKEN, and on other machines a certificate of --fleet-ca.
-The sandboxes are shown --fleet-cert and the token of ` + sandboxToken + `, which no client knows.`,
+The sandboxes are shown --sandbox-cert and the token of ` + sandboxToken + `, which no client knows.`,
 		Example: `  COPPICE_TOKEN=... ` + sandboxToken + `=... ` + a.engines.Program + ` front --sandboxes 'kubernetes://agents?template=coppice' \
       --fleet-listen 0.0.0.0:7443 --fleet-cert front.pem --fleet-key front-key.pem --fleet-ca ca.pem`,
 		Run: func(ctx context.Context, _ []string) error { return a.front(ctx, f) },
@@ -67,11 +70,14 @@ The sandboxes are shown --fleet-cert and the token of ` + sandboxToken + `, whic
 	flags := cmd.Flags()
 	flags.StringVar(&f.sandboxes, "sandboxes", "", "where sandboxes are made, and of which SandboxTemplate: kubernetes://NAMESPACE?template=NAME, with kubeconfig, context, fleet, lifetime and port")
 	flags.StringVar(&f.addr, "addr", httpserver.DefaultAddr, "the loopback address to listen on; port 0 takes a free one")
-	flags.StringVar(&f.host, "sandbox-name", "coppice-sandbox", "the name in the certificate of sandboxes, which --fleet-ca has signed")
+	flags.StringVar(&f.host, "sandbox-name", "coppice-sandbox", "the name in the certificate of sandboxes")
 	f.patience = 2 * time.Minute
 	flags.Var((*console.Time)(&f.patience), "patience", "how long a call waits for a sandbox to be there: seconds, or a time such as 2m")
 	flags.BoolVar(&f.json, "json", false, "print where it listens as one JSON object")
 	f.between.add(cmd)
+	flags.StringVar(&f.inner.Cert, "sandbox-cert", "", "the certificate that sandboxes are shown, as PEM (default: --fleet-cert)")
+	flags.StringVar(&f.inner.Key, "sandbox-key", "", "the key of --sandbox-cert, of mode 0600")
+	flags.StringVar(&f.inner.ClientCA, "sandbox-ca", "", "who has signed the certificates of sandboxes, and of fronts as their clients, as PEM: best an authority that signs for nobody else")
 	return cmd
 }
 
@@ -91,6 +97,8 @@ func (f *frontFlags) check(a *app) (*url.URL, error) {
 		return nil, console.Usagef("set %s to the token that sandboxes take: coppice token create --tokens FILE --tenant front makes it, and the file that they are given", sandboxToken)
 	case a.Getenv(sandboxToken) == a.Getenv("COPPICE_TOKEN"):
 		return nil, console.Usagef("%s is what sandboxes are shown, whose code may learn it: it has to be another one than COPPICE_TOKEN", sandboxToken)
+	case (f.inner.Cert == "") != (f.inner.Key == "") || (f.inner.Cert == "") != (f.inner.ClientCA == ""):
+		return nil, console.Usagef("--sandbox-cert, --sandbox-key and --sandbox-ca go together")
 	case f.patience <= 0:
 		return nil, console.Usagef("--patience must be longer than nothing, not %s", f.patience)
 	}
@@ -114,11 +122,17 @@ func (a *app) front(ctx context.Context, f frontFlags) error {
 	if err != nil {
 		return err
 	}
-	transport := far.named(f.host)
+	inner := far
+	if f.inner.Cert != "" {
+		if inner, err = (&between{files: f.inner}).open(ctx, logger); err != nil {
+			return err
+		}
+	}
+	transport := inner.named(f.host)
 	defer transport.CloseIdleConnections()
 	sandboxes, err := a.engines.Sandboxes(ctx, SandboxOptions{
 		URL: at, Logger: logger, Server: func(ctx context.Context, at string) (string, error) {
-			return fleetapi.AskServer(ctx, transport, f.host, at)
+			return fronts.AskServer(ctx, transport, f.host, at)
 		},
 	})
 	switch {
@@ -134,7 +148,7 @@ func (a *app) front(ctx context.Context, f frontFlags) error {
 // serveFront serves until ctx ends.
 func (a *app) serveFront(ctx context.Context, f frontFlags, path string, sandboxes fleet.Sandboxes, far *farNode, transport *http.Transport, logger *slog.Logger) error {
 	m := newMetrics(version.Read())
-	front := fleetapi.NewFront(fleetapi.FrontOptions{
+	front := fronts.New(fronts.Options{
 		Sandboxes: sandboxes, Transport: transport, Host: f.host, Token: a.Getenv(sandboxToken), Patience: f.patience, Metrics: m.registry, Logger: logger,
 	})
 	mounts := append(

@@ -19,6 +19,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/version"
@@ -339,7 +340,7 @@ func (h hostSessions) Live(ctx context.Context) ([]messages.SessionKey, error) {
 
 // End implements [fleetapi.Sessions].
 func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
-	if fleetapi.IsWorkspace(key) {
+	if about.IsWorkspace(key) {
 		w, err := h.host.Workspaces().Get(key.Workspace)
 		if err != nil {
 			return nil //nolint:nilerr // it has ended

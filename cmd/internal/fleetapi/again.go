@@ -5,14 +5,16 @@ import (
 	"net/http"
 	"net/url"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 )
 
 // had reports whether a request was answered that names an epoch which has ended in order: it
 // is where it has begun then, if it has, and what cannot be known to be new is refused.
-func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, c *claim, past fleet.Past) bool {
-	if t.execution == "" || past.Node == n.ID() {
+func (n *Node) had(w http.ResponseWriter, r *http.Request, t about.Target, c *claim, past fleet.Past) bool {
+	if t.Execution == "" || past.Node == n.ID() {
 		return false // this node would know it
 	}
 	epoch, _ := httpserver.Epoch(r) // it was read before
@@ -22,7 +24,7 @@ func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, c *claim, p
 		return false // it is known here
 	}
 	if p != nil && p.URL != n.url {
-		status, _, err = n.ask(r.Context(), r, p, "/api/executions/"+url.PathEscape(t.execution))
+		status, _, err = n.ask(r.Context(), r, p, "/api/executions/"+url.PathEscape(t.Execution))
 	}
 	switch {
 	case err == nil && status == http.StatusNotFound:
@@ -31,10 +33,10 @@ func (n *Node) had(w http.ResponseWriter, r *http.Request, t target, c *claim, p
 		n.refuse(r.Context(), w, gone(epoch, c.own.Epoch(), c.left()))
 		return true
 	case err == nil && status == http.StatusOK:
-		n.place(t.execution, p.ID)
+		n.place(t.Execution, p.ID)
 		w.Header().Del(HeaderNode)
-		state := answered
-		if state, err = n.forward(w, r, p, t.body, true); state == answered {
+		state := relay.Answered
+		if state, err = n.forward(w, r, p, t.Body, true); state == relay.Answered {
 			return true
 		}
 	case err == nil:

@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
@@ -20,7 +22,7 @@ func checkpointKey(name string) messages.SessionKey { return messages.SessionKey
 // saves has a checkpoint made at the node of its session, and those of one name one by one: which
 // one is there is looked at before it is written.
 func (n *Node) saves(h http.Handler) http.Handler {
-	return n.pathed(target{claims: true})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return n.Pathed(about.Target{Claims: true})(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		data, err := io.ReadAll(r.Body) // it was read before
 		r.Body = io.NopCloser(bytes.NewReader(data))
 		var in struct{ Name string }
@@ -36,7 +38,7 @@ func (n *Node) saves(h http.Handler) http.Handler {
 func (n *Node) dropsSaved(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if name := r.URL.Query().Get("workspace"); name != "" {
-			n.route(w, r, h, target{key: workspaceKey(name), body: []byte{}})
+			n.route(w, r, h, about.Target{Key: about.WorkspaceKey(name), Body: []byte{}})
 			return
 		}
 		n.alone(w, r, h, r.PathValue("name"))
@@ -83,10 +85,10 @@ func (n *Node) wherever(h http.Handler) http.Handler {
 		for _, p := range n.others() {
 			state, err := n.forward(w, hinted(r), p, []byte{}, false)
 			switch {
-			case state == answered:
+			case state == relay.Answered:
 				return
 			case errors.Is(err, errNotThere):
-			case state == unknown:
+			case state == relay.Unknown:
 				n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 				return
 			default:

@@ -1,7 +1,6 @@
 package fleetapi
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +13,8 @@ import (
 	"sync"
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
@@ -29,33 +30,30 @@ func (n *Node) Speak(d dialect.Dialect, m httpserver.Mount) httpserver.Mount {
 	h := m.Handler
 	m.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		r = r.WithContext(context.WithValue(r.Context(), refusing{}, func(w http.ResponseWriter, no *httpserver.Refusal) { d.Refuse(w, r, no) }))
-		t := target{streams: d.Streams(r)}
-		if !t.streams {
-			data, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
-			r.Body = struct {
-				io.Reader
-				io.Closer
-			}{io.MultiReader(bytes.NewReader(data), &failing{err, r.Body}), r.Body}
-			if err != nil || len(data) > maxBody {
+		t := about.Target{Streams: d.Streams(r)}
+		if !t.Streams {
+			data, err := io.ReadAll(io.LimitReader(r.Body, about.MaxBody+1))
+			r.Body = about.Again(data, err, r.Body)
+			if err != nil || len(data) > about.MaxBody {
 				h.ServeHTTP(w, r) // which says what is wrong with it
 				return
 			}
-			t.body = data
+			t.Body = data
 		}
-		a := d.About(r, t.body)
+		a := d.About(r, t.Body)
 		if a.Merge != nil {
 			n.mergePages(w, r, h, a.Merge)
 			return
 		}
 		if a.Made != nil {
-			t.made = func(answer []byte) ([]messages.SessionKey, error) { return a.Made(answer), nil }
+			t.Made = func(answer []byte) ([]messages.SessionKey, error) { return a.Made(answer), nil }
 		}
 		if len(a.Near) > maxQuestion {
-			n.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the name of what is asked for is too long", fmt.Sprintf("use one of at most %d bytes, written as part of an address", maxQuestion), 0))
+			n.refuse(r.Context(), w, Refusal(http.StatusBadRequest, "bad_request", "the name of what is asked for is too long", fmt.Sprintf("use one of at most %d bytes, written as part of an address", maxQuestion), 0))
 			return
 		}
 		if a.Near != "" {
-			there, done := n.near(w, r, h, a.Near, t.body)
+			there, done := n.near(w, r, h, a.Near, t.Body)
 			switch {
 			case done:
 				return
@@ -69,13 +67,13 @@ func (n *Node) Speak(d dialect.Dialect, m httpserver.Mount) httpserver.Mount {
 		}
 		switch {
 		case a.Workspace != "":
-			t.key, t.claims, t.once, t.begins = workspaceKey(a.Workspace), a.Makes, a.Makes, a.Begins
+			t.Key, t.Claims, t.Once, t.Begins = about.WorkspaceKey(a.Workspace), a.Makes, a.Makes, a.Begins
 			n.route(w, r, h, t)
 		case a.Session != messages.SessionKey{}:
-			t.key, t.claims, t.begins, t.streams = a.Session, a.Makes, a.Begins, true
+			t.Key, t.Claims, t.Begins, t.Streams = a.Session, a.Makes, a.Begins, true
 			n.route(w, r, h, t)
 		case a.Anywhere != "":
-			n.anywhere(w, r, h, t.body, a)
+			n.anywhere(w, r, h, t.Body, a)
 		case a.Holds != messages.SessionKey{}:
 			n.holding(w, r, h, a.Holds)
 		default:
@@ -139,7 +137,7 @@ func (n *Node) near(w http.ResponseWriter, r *http.Request, h http.Handler, ques
 	p, silent := n.who(r, ask.RequestURI())
 	switch {
 	case p != nil:
-		if state, err := n.forward(w, r, p, body, false); state != answered {
+		if state, err := n.forward(w, r, p, body, false); state != relay.Answered {
 			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 		}
 	case silent != nil:
@@ -209,9 +207,9 @@ func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, 
 		}
 		state, err := n.forward(w, r, p, body, false)
 		switch {
-		case state == answered:
+		case state == relay.Answered:
 			return
-		case state == unknown || slices.Contains(avoid, id) || !pause.Wait(r.Context(), &wait):
+		case state == relay.Unknown || slices.Contains(avoid, id) || !pause.Wait(r.Context(), &wait):
 			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 			return
 		}
@@ -247,7 +245,7 @@ func (n *Node) claimed(ctx context.Context, key messages.SessionKey) (*claim, er
 	defer cancel()
 	c, err := n.take(ctx, key)
 	if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
-		return nil, refusal(http.StatusConflict, "moved", key.String()+" is at node "+owned.Node+" by now, and this one has nothing of it", "begin another one", 0)
+		return nil, Refusal(http.StatusConflict, "moved", key.String()+" is at node "+owned.Node+" by now, and this one has nothing of it", "begin another one", 0)
 	}
 	return c, err
 }

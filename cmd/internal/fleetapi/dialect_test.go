@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet/fleettest"
 	"github.com/coppice-run/coppice/messages"
@@ -53,7 +54,7 @@ func (words) About(r *http.Request, body []byte) dialect.About {
 		if what == "fork" {
 			a.Made = func(answer []byte) (keys []messages.SessionKey) {
 				for name := range strings.FieldsSeq(string(answer)) {
-					keys = append(keys, workspaceKey(name))
+					keys = append(keys, about.WorkspaceKey(name))
 				}
 				return keys
 			}
@@ -107,12 +108,12 @@ func (s *server) speak(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusTeapot)
 			return
 		}
-		s.sessions[workspaceKey(name)] = 1
+		s.sessions[about.WorkspaceKey(name)] = 1
 		w.WriteHeader(http.StatusCreated)
-	case s.sessions[workspaceKey(name)] == 0:
+	case s.sessions[about.WorkspaceKey(name)] == 0:
 		http.NotFound(w, r)
 	case what == "fork":
-		s.sessions[workspaceKey(name+"2")] = 1
+		s.sessions[about.WorkspaceKey(name+"2")] = 1
 		w.WriteHeader(http.StatusCreated)
 		_, _ = w.Write([]byte(name + "2"))
 	default:

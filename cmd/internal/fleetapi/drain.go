@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
@@ -84,7 +85,7 @@ func (n *Node) giveUp(ctx context.Context, kept map[*fleet.Ownership]bool) (left
 	var idle []owned
 	for _, e := range n.keys {
 		switch {
-		case IsWorkspace(e.key): // it ends with the node: what runs in it is not known here
+		case about.IsWorkspace(e.key): // it ends with the node: what runs in it is not known here
 		case e.own != nil && e.active == 0:
 			idle = append(idle, owned{unused{e, e.uses}, e.own})
 		case e.own != nil && kept[e.own], e.giving:
@@ -168,13 +169,13 @@ func (n *Node) leaving() *httpserver.Refusal {
 	if p := n.another(); p != nil {
 		hint = "ask node " + p.ID + " at " + p.URL
 	}
-	return refusal(http.StatusServiceUnavailable, "draining", "this node is draining: nothing was begun", hint, n.o.TTL/4)
+	return Refusal(http.StatusServiceUnavailable, "draining", "this node is draining: nothing was begun", hint, n.o.TTL/4)
 }
 
 // ending is the answer to who wants something to begin in a session that still has its last
 // calls run.
 func (n *Node) ending() *httpserver.Refusal {
-	return refusal(http.StatusServiceUnavailable, "draining", "the session's node is draining: nothing was begun, and what runs in the session comes to its end",
+	return Refusal(http.StatusServiceUnavailable, "draining", "the session's node is draining: nothing was begun, and what runs in the session comes to its end",
 		"send it again then: the session begins anew at another node", n.o.TTL/4)
 }
 

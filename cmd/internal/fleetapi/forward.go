@@ -2,24 +2,12 @@ package fleetapi
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"net/url"
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
-)
-
-// sent is what became of a request that was sent on.
-type sent int
-
-const (
-	// answered: the client has the answer, or as much of it as came.
-	answered sent = iota
-	// undelivered: it did not arrive.
-	undelivered
-	// unknown: it may have arrived, and there is no answer.
-	unknown
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 )
 
 // headerMoved says, in an answer, that the session of a request is at the node that it names:
@@ -27,11 +15,11 @@ const (
 const headerMoved = "Coppice-Moved"
 
 // errMoved is why what was sent to a node was not done there: another has the session by now.
-var errMoved = errors.New("another node has the session")
+const errMoved = relay.NotDone("another node has the session")
 
 // errNotThere is why an execution is looked for at other nodes: the one where it was begun, as far as
 // this one knew, knows none of the name.
-var errNotThere = errors.New("the node does not know the execution")
+const errNotThere = relay.NotDone("the node does not know the execution")
 
 // placedKey and hintedKey are keys under which a request that is sent on has the execution that it begins, which
 // is at the node that takes it, and that it looks for one where that may be.
@@ -59,16 +47,16 @@ func hinted(r *http.Request) *http.Request {
 // connection that was kept open ends without an answer, which else is done only when nothing
 // of it was written. The request is given up when the node is no more; what another life of
 // its server says of it did not reach it.
-func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []byte, once bool) (sent, error) {
+func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []byte, once bool) (relay.Outcome, error) {
 	target, err := url.Parse(p.URL)
 	if err != nil {
-		return undelivered, err
+		return relay.Undelivered, err
 	}
 	n.counts.forwarded.Inc()
-	return relay{
-		target: target, transport: n.o.Transport, body: body, once: once, gone: p.gone, logger: n.o.Logger,
-		rewrite: func(out *http.Request) { out.Header.Set(HeaderNode, p.ID) },
-		answered: func(resp *http.Response) error {
+	return relay.To{
+		Target: target, Transport: n.o.Transport, Body: body, Once: once, Gone: p.gone, Logger: n.o.Logger,
+		Rewrite: func(out *http.Request) { out.Header.Set(HeaderNode, p.ID) },
+		Answered: func(_ context.Context, resp *http.Response) error {
 			if resp.StatusCode == http.StatusGone && resp.Header.Get(HeaderNode) != p.ID {
 				return errOther
 			}
@@ -83,7 +71,7 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 			}
 			return nil
 		},
-	}.send(w, r)
+	}.Send(w, r)
 }
 
 // ask makes a request of one's own to another node, in the name of one that came: for the

@@ -15,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/fleet/fleettest"
 )
@@ -43,12 +44,12 @@ func TestAConnectionThatWasKept(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deaf, once bool
 		key        string // the client's
-		want       sent
+		want       relay.Outcome
 	}{
 		"nothing was written":                 {deaf: true},
 		"it has an id":                        {once: true},
-		"it may have been done":               {want: unknown},
-		"it may have been done, with a key":   {key: "mine", want: unknown},
+		"it may have been done":               {want: relay.Unknown},
+		"it may have been done, with a key":   {key: "mine", want: relay.Unknown},
 		"nothing was written, and has an id":  {deaf: true, once: true},
 		"nothing was written, and with a key": {deaf: true, key: "mine"},
 	} {
@@ -91,20 +92,20 @@ func TestAConnectionThatWasKept(t *testing.T) {
 			}()
 			n := New(Options{Transport: transport})
 			p := &peer{Node: fleet.Node{ID: "b", URL: "http://" + l.Addr().String()}, gone: t.Context()}
-			send := func() sent {
+			send := func() relay.Outcome {
 				r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://a.test/api/executions", strings.NewReader("{}"))
 				if tc.key != "" {
 					r.Header.Set("Idempotency-Key", tc.key)
 				}
 				rec := httptest.NewRecorder()
 				state, err := n.forward(rec, r, p, []byte("{}"), tc.once)
-				require.Equal(t, state == answered, rec.Body.String() == "ok", err)
-				if state == unknown {
+				require.Equal(t, state == relay.Answered, rec.Body.String() == "ok", err)
+				if state == relay.Unknown {
 					t.Log(err)
 				}
 				return state
 			}
-			require.Equal(t, answered, send())
+			require.Equal(t, relay.Answered, send())
 			first.broken.Store(tc.deaf)
 			require.Equal(t, tc.want, send())
 			require.Len(t, got, 2-min(1, int(tc.want)))

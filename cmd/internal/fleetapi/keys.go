@@ -2,12 +2,12 @@ package fleetapi
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
 	"github.com/coppice-run/coppice/messages"
@@ -75,17 +75,10 @@ func (n *Node) take(ctx context.Context, key messages.SessionKey) (*claim, error
 	return n.usedLocked(life, e, own), nil
 }
 
-// forked are the sessions that a fork has made, by its answer.
-func forked(answer []byte) ([]messages.SessionKey, error) {
-	var made struct{ Sessions []messages.SessionKey }
-	err := json.Unmarshal(answer, &made)
-	return made.Sessions, err
-}
-
 // adopt claims what a request has made besides, which nobody has asked for yet. What has a name
 // that is another node's is ended.
-func (n *Node) adopt(ctx context.Context, t target, answer []byte) error {
-	made, err := t.made(answer)
+func (n *Node) adopt(ctx context.Context, t about.Target, answer []byte) error {
+	made, err := t.Made(answer)
 	if err != nil {
 		return err
 	}
@@ -102,7 +95,7 @@ func (n *Node) adopt(ctx context.Context, t target, answer []byte) error {
 			err = errors.Join(err, n.o.Sessions.End(context.WithoutCancel(ctx), key))
 		}
 		if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
-			return refusal(http.StatusConflict, "conflict", "there is a session "+key.String()+" at node "+owned.Node, "name the copies otherwise", 0)
+			return Refusal(http.StatusConflict, "conflict", "there is a session "+key.String()+" at node "+owned.Node, "name the copies otherwise", 0)
 		}
 		return err
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi/together"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
@@ -31,7 +33,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 				held.to(w)
 				return
 			}
-			all = append(all, together.Entries(held.body.Bytes(), member, me)...)
+			all = append(all, together.Entries(held.body.Bytes(), member, me, true)...)
 			out := map[string]any{}
 			if r.Header.Get(HeaderNode) == "" {
 				others := n.others()
@@ -42,7 +44,7 @@ func (n *Node) merged(member string) func(http.Handler) http.Handler {
 					asked.Go(func() {
 						status, data, err := n.ask(r.Context(), r, p, r.URL.RequestURI())
 						if heard[i] = err == nil && status == http.StatusOK; heard[i] {
-							answers[i] = together.Entries(data, member, p.ID)
+							answers[i] = together.Entries(data, member, p.ID, true)
 						}
 					})
 				}
@@ -93,15 +95,15 @@ func (n *Node) byID(h http.Handler) http.Handler {
 			return
 		}
 		n.place(execution, id)
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody)) // once more for each attempt
+		body, err := io.ReadAll(io.LimitReader(r.Body, about.MaxBody)) // once more for each attempt
 		if err != nil {
-			n.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
+			n.refuse(r.Context(), w, Refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
 			return
 		}
 		for wait, tries := firstPause, time.Now(); ; {
 			p := n.peer(id)
 			if p == nil || p.URL == n.url {
-				n.refuse(r.Context(), w, lostWith("the execution "+execution, id))
+				n.refuse(r.Context(), w, Lost("the execution "+execution, id))
 				return
 			}
 			w.Header().Del(HeaderNode)
@@ -111,7 +113,7 @@ func (n *Node) byID(h http.Handler) http.Handler {
 			}
 			state, err := n.forward(w, to, p, body, false)
 			switch {
-			case state == answered:
+			case state == relay.Answered:
 				return
 			case errors.Is(err, errNotThere): // it was begun elsewhere since, or is forgotten
 				hint = false
@@ -124,7 +126,7 @@ func (n *Node) byID(h http.Handler) http.Handler {
 					return
 				}
 				n.place(execution, id)
-			case state == unknown && r.Method != http.MethodGet:
+			case state == relay.Unknown && r.Method != http.MethodGet:
 				n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 				return
 			case time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait):
@@ -159,7 +161,7 @@ func (n *Node) passed(r *http.Request, execution string) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), n.o.TTL/2)
 	defer cancel()
-	key := n.sessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel"))
+	key := n.SessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel"))
 	owner, now, err := m.Owner(ctx, key.ID())
 	switch {
 	case err != nil:
@@ -167,7 +169,7 @@ func (n *Node) passed(r *http.Request, execution string) error {
 	case owner != "" && now <= epoch:
 		return nil // its node has said that there is none
 	}
-	return refusal(http.StatusGone, "lost",
+	return Refusal(http.StatusGone, "lost",
 		fmt.Sprintf("the execution %s is lost: no node knows it, and the epoch %d of its session is over", execution, epoch), "the next call of the session begins with nothing in memory", 0)
 }
 
@@ -261,9 +263,9 @@ func (n *Node) story(h http.Handler) http.Handler {
 			h.ServeHTTP(w, r) // which says what is wrong with it
 			return
 		}
-		t := target{key: n.sessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel")), body: []byte{}}
+		t := about.Target{Key: n.SessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel")), Body: []byte{}}
 		if name := query.Get("workspace"); name != "" {
-			t.key = workspaceKey(name)
+			t.Key = about.WorkspaceKey(name)
 		}
 		n.route(w, r, h, t)
 	})

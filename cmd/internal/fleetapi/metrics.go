@@ -8,26 +8,29 @@ type counts struct {
 	refused                        *prometheus.CounterVec
 }
 
-func makeCounts() *counts {
-	counter := func(name, help string) prometheus.Counter {
-		return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help})
-	}
-	return &counts{
-		epochs:    counter("epochs_total", "Epochs of sessions that this node has begun as their owner."),
-		lives:     counter("lives_total", "Lives of this node: more than one when it was declared dead."),
-		lost:      counter("lost_total", "Executions whose result was not allowed to leave."),
-		forwarded: counter("forwarded_total", "Requests that were sent on to another node."),
-		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "coppice", Subsystem: "fleet", Name: "refused_total", Help: "Requests that were refused, by the code of the answer.",
-		}, []string{"code"}),
-	}
+// Counter is one of a server of a fleet.
+func Counter(name, help string) prometheus.Counter {
+	return prometheus.NewCounter(prometheus.CounterOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help})
+}
+
+// Refused counts requests that were refused.
+func Refused() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{
+		Namespace: "coppice", Subsystem: "fleet", Name: "refused_total", Help: "Requests that were refused, by the code of the answer.",
+	}, []string{"code"})
 }
 
 func newCounts(n *Node) *counts {
 	gauge := func(name, help string, f func() float64) prometheus.GaugeFunc {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Namespace: "coppice", Subsystem: "fleet", Name: name, Help: help}, f)
 	}
-	c := makeCounts()
+	c := &counts{
+		epochs:    Counter("epochs_total", "Epochs of sessions that this node has begun as their owner."),
+		lives:     Counter("lives_total", "Lives of this node: more than one when it was declared dead."),
+		lost:      Counter("lost_total", "Executions whose result was not allowed to leave."),
+		forwarded: Counter("forwarded_total", "Requests that were sent on to another node."),
+		refused:   Refused(),
+	}
 	if n.o.Metrics != nil {
 		n.o.Metrics.MustRegister(
 			c.epochs, c.lives, c.lost, c.forwarded, c.refused,

@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/inbound"
 	"github.com/coppice-run/coppice/internal/pause"
@@ -78,7 +79,7 @@ const defaultTTL = 15 * time.Second
 
 // Node is a server's part in a fleet. Make it with New.
 type Node struct {
-	reading
+	about.Reader
 
 	o       Options
 	url     string
@@ -96,7 +97,7 @@ type Node struct {
 	over   context.CancelFunc
 	keys   map[string]*entry
 	peers  map[string]*peer
-	placed placed
+	placed about.Places
 	// told is closed once the directory has said which other nodes there are.
 	told chan struct{}
 	// draining says that nothing more begins.
@@ -116,7 +117,7 @@ func New(o Options) *Node {
 		n.own = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ExpectContinueTimeout: inbound.ContinueTimeout}
 		n.o.Transport = n.own
 	}
-	n.reading = reading{cwd: o.Cwd, kernel: o.Kernel, to: n.route, no: n.refuse}
+	n.Reader = about.Reader{Cwd: o.Cwd, Kernel: o.Kernel, To: n.route, No: n.refuse}
 	n.counts = newCounts(n)
 	if o.Records != nil {
 		o.Records.node.Store(n)
@@ -209,7 +210,7 @@ func (n *Node) clear(ctx context.Context) bool {
 		busy := n.active()
 		live, err := n.o.Sessions.Live(ctx)
 		for _, key := range live {
-			if key.Workspace != "" && !IsWorkspace(key) {
+			if key.Workspace != "" && !about.IsWorkspace(key) {
 				continue // it ends with its workspace
 			}
 			busy++

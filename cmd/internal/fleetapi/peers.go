@@ -2,22 +2,19 @@ package fleetapi
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"sync"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/fleet"
 )
 
-// errGone is why what was asked of a node is given up: it is dead or has left.
-var errGone = errors.New("the node is dead, or has left the fleet")
-
 // errOther is why what was sent to a node did not reach it: the server of another life of it
 // has said so.
-var errOther = errors.New("another life of the node answers at its address")
+const errOther = relay.NotDone("another life of the node answers at its address")
 
-// peer is another node that is up or draining. gone ends, with errGone, when it is no more.
+// peer is another node that is up or draining. gone ends, with relay.ErrGone, when it is no more.
 type peer struct {
 	fleet.Node
 	gone context.Context
@@ -53,7 +50,7 @@ func (n *Node) saw(nodes []fleet.Node) {
 	for id, p := range n.peers {
 		if !seen[id] {
 			delete(n.peers, id)
-			p.end(errGone)
+			p.end(relay.ErrGone)
 		}
 	}
 }
@@ -79,41 +76,15 @@ func (n *Node) others() []*peer {
 	return list
 }
 
-// placed is where the executions are that this node has sent on: the node of each id, of
-// the last so many. The node's lock guards it.
-type placed struct {
-	nodes map[string]string
-	order []string
-}
-
-const mostPlaced = 8192
-
-func (p *placed) put(execution, node string) {
-	if execution == "" || p.nodes[execution] == node {
-		return
-	}
-	if p.nodes == nil {
-		p.nodes = map[string]string{}
-	}
-	if _, known := p.nodes[execution]; !known {
-		p.order = append(p.order, execution)
-	}
-	p.nodes[execution] = node
-	for len(p.order) > mostPlaced {
-		delete(p.nodes, p.order[0])
-		p.order = p.order[1:]
-	}
-}
-
 // place notes where an execution is, and placeOf says it: "" when it is not known.
 func (n *Node) place(execution, node string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.placed.put(execution, node)
+	n.placed.Put(execution, node)
 }
 
 func (n *Node) placeOf(execution string) string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.placed.nodes[execution]
+	return n.placed.Of(execution)
 }

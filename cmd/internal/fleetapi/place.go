@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/fleet"
 )
 
@@ -86,18 +87,18 @@ func weight(node, key string) uint64 {
 
 // begins says at which node what nobody has begins, and whether that is to be known: named is
 // the node that the request asks for, which claims it itself.
-func (n *Node) begins(ctx context.Context, m *fleet.Member, t target, named bool, avoid []string) (node string, err error) {
+func (n *Node) begins(ctx context.Context, m *fleet.Member, t about.Target, named bool, avoid []string) (node string, err error) {
 	if named || !n.o.Spread && !n.o.Front {
 		if n.o.Front {
 			return "", n.noSessions()
 		}
 		return m.ID(), nil
 	}
-	id, _, err := m.Owner(ctx, t.key.ID())
+	id, _, err := m.Owner(ctx, t.Key.ID())
 	if err != nil || id != "" {
 		return id, err
 	}
-	if id = n.choose(t.key.ID(), avoid); id == "" {
+	if id = n.choose(t.Key.ID(), avoid); id == "" {
 		return "", n.noNode()
 	}
 	return id, nil
@@ -105,10 +106,10 @@ func (n *Node) begins(ctx context.Context, m *fleet.Member, t target, named bool
 
 // noNode is the answer while no node takes anything.
 func (n *Node) noNode() error {
-	return refusal(http.StatusServiceUnavailable, "no_node", "no node of the fleet takes sessions at the moment: nothing was begun", "start one, or send it again when one is up", n.o.TTL/4)
+	return Refusal(http.StatusServiceUnavailable, "no_node", "no node of the fleet takes sessions at the moment: nothing was begun", "start one, or send it again when one is up", n.o.TTL/4)
 }
 
 // noSessions is the answer of a front to who wants it to have a session.
 func (n *Node) noSessions() error {
-	return refusal(http.StatusServiceUnavailable, "no_sessions", "this node sends on what others have, and has no sessions: nothing was begun", "ask without the header "+HeaderNode, 0)
+	return Refusal(http.StatusServiceUnavailable, "no_sessions", "this node sends on what others have, and has no sessions: nothing was begun", "ask without the header "+HeaderNode, 0)
 }

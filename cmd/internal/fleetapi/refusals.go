@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 )
@@ -20,7 +22,8 @@ const (
 	HeaderEpoch = httpserver.HeaderEpoch
 )
 
-func refusal(status int, code, message, hint string, retry time.Duration) *httpserver.Refusal {
+// Refusal is an answer that says no.
+func Refusal(status int, code, message, hint string, retry time.Duration) *httpserver.Refusal {
 	return &httpserver.Refusal{Status: status, Problem: httpserver.Problem{Code: code, Message: message, Hint: hint}, Retry: retry}
 }
 
@@ -34,13 +37,13 @@ func (n *Node) refused(err error) *httpserver.Refusal {
 	case isEpoch:
 		return gone(other.Meant, other.Now, remains{})
 	case errors.Is(err, fleet.ErrBegun):
-		return refusal(http.StatusConflict, "begun", err.Error(), "ask for its result: GET /api/executions/ID", 0)
+		return Refusal(http.StatusConflict, "begun", err.Error(), "ask for its result: GET /api/executions/ID", 0)
 	case errors.Is(err, fleet.ErrLost):
-		return refusal(http.StatusGone, "lost", "whether it was done is not known: "+err.Error(), "look at what it should have done before it is sent again", 0)
+		return Refusal(http.StatusGone, "lost", "whether it was done is not known: "+err.Error(), "look at what it should have done before it is sent again", 0)
 	case errors.Is(err, fleet.ErrDraining):
 		return n.leaving()
 	default:
-		return refusal(http.StatusServiceUnavailable, "suspended",
+		return Refusal(http.StatusServiceUnavailable, "suspended",
 			fmt.Sprintf("nothing was begun, and no session is ended for it: %v", err), "send it again when the directory of the fleet can be reached", n.o.TTL/4)
 	}
 }
@@ -49,13 +52,13 @@ func (n *Node) refused(err error) *httpserver.Refusal {
 // had.
 func gone(meant, now uint64, left remains) *httpserver.Refusal {
 	if meant > now {
-		return refusal(http.StatusConflict, "epoch_gone", fmt.Sprintf("the session was never in epoch %d: it is in epoch %d", meant, now), "send the epoch that an answer about the session has said", 0)
+		return Refusal(http.StatusConflict, "epoch_gone", fmt.Sprintf("the session was never in epoch %d: it is in epoch %d", meant, now), "send the epoch that an answer about the session has said", 0)
 	}
 	with := "without it"
 	if left.kept {
 		with = "with that"
 	}
-	r := refusal(http.StatusConflict, "epoch_gone", became(meant, now, left), fmt.Sprintf("nothing was begun; to go on %s, send %s: %d", with, HeaderEpoch, now), 0)
+	r := Refusal(http.StatusConflict, "epoch_gone", became(meant, now, left), fmt.Sprintf("nothing was begun; to go on %s, send %s: %d", with, HeaderEpoch, now), 0)
 	r.Epoch = now
 	return r
 }
@@ -70,22 +73,22 @@ func became(since, now uint64, left remains) string {
 
 // needed is the answer to who has not said which epoch they know, where code may have run
 // in an earlier one.
-func needed(used, now uint64, left remains) *httpserver.Refusal {
-	r := refusal(http.StatusConflict, "epoch_needed", became(used, now, left),
-		fmt.Sprintf("nothing was begun; if this is no repetition, send it with %s: %d", HeaderEpoch, now), 0)
-	r.Epoch = now
+func needed(own *fleet.Ownership, left remains) *httpserver.Refusal {
+	r := Refusal(http.StatusConflict, "epoch_needed", became(own.Used(), own.Epoch(), left),
+		fmt.Sprintf("nothing was begun; if this is no repetition, send it with %s: %d", HeaderEpoch, own.Epoch()), 0)
+	r.Epoch = own.Epoch()
 	return r
 }
 
 // away is the answer while an owner that is not known to be dead cannot be asked.
 func (n *Node) away(id string, why error) *httpserver.Refusal {
-	return refusal(http.StatusServiceUnavailable, "owner_away",
+	return Refusal(http.StatusServiceUnavailable, "owner_away",
 		fmt.Sprintf("the session's node %s does not answer, and is not known to be dead: %v", id, why), "send it again: a node that is dead is known to be within little more than "+n.o.TTL.String(), n.o.TTL/4)
 }
 
-// lostWith is the answer about what was at a node that is dead.
-func lostWith(what, id string) *httpserver.Refusal {
-	return refusal(http.StatusGone, "lost", fmt.Sprintf("%s is lost: node %s, which had it, is dead or has left", what, id), "the next call of the session begins with nothing in memory", 0)
+// Lost is the answer about what was at a node that is dead.
+func Lost(what, id string) *httpserver.Refusal {
+	return Refusal(http.StatusGone, "lost", fmt.Sprintf("%s is lost: node %s, which had it, is dead or has left", what, id), "the next call of the session begins with nothing in memory", 0)
 }
 
 // refusing is the key under which a context has how its request is refused, in another form.
@@ -93,15 +96,15 @@ type refusing struct{}
 
 // refuse answers no, and counts it. Who has gone hears nothing.
 func (n *Node) refuse(ctx context.Context, w http.ResponseWriter, err error) {
-	answerNo(ctx, w, n.refused(err), n.counts)
+	Refuse(ctx, w, n.refused(err), n.counts.refused)
 }
 
-// answerNo answers no, and counts it. Who has gone hears nothing.
-func answerNo(ctx context.Context, w http.ResponseWriter, no *httpserver.Refusal, counts *counts) {
+// Refuse answers no, and counts it. Who has gone hears nothing.
+func Refuse(ctx context.Context, w http.ResponseWriter, no *httpserver.Refusal, refused *prometheus.CounterVec) {
 	if ctx.Err() != nil {
 		return
 	}
-	counts.refused.WithLabelValues(no.Code).Inc()
+	refused.WithLabelValues(no.Code).Inc()
 	if no.Epoch != 0 {
 		w.Header().Set(HeaderEpoch, strconv.FormatUint(no.Epoch, 10))
 	}

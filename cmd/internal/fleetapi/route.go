@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
@@ -17,8 +19,8 @@ import (
 
 // Wrap has requests to mounts go to the node that they belong to.
 func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
-	about := n.reading.routes()
-	maps.Copy(about, map[string]func(http.Handler) http.Handler{
+	routes := n.Routes()
+	maps.Copy(routes, map[string]func(http.Handler) http.Handler{
 		"POST /api/sessions/{session}/save": n.saves, "DELETE /api/saved-checkpoints/{name}": n.dropsSaved, "DELETE /api/checkpoints/{id}": n.wherever,
 
 		"GET /api/executions/{id}": n.byID, "GET /api/executions/{id}/events": n.byID,
@@ -30,10 +32,10 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 	})
 	wrapped := make([]httpserver.Mount, 0, len(mounts))
 	for _, m := range mounts {
-		if wrap := about[m.Pattern]; wrap != nil {
+		if wrap := routes[m.Pattern]; wrap != nil {
 			m.Handler = wrap(m.Handler)
-		} else if aboutWorkspace(m.Pattern) {
-			m.Handler = n.inWorkspace(m.Handler)
+		} else if about.IsInWorkspace(m.Pattern) {
+			m.Handler = n.InWorkspace(m.Handler)
 		}
 		if !m.Public {
 			m.Handler = n.addressed(m.Handler)
@@ -62,34 +64,34 @@ func (n *Node) addressed(h http.Handler) http.Handler {
 		}
 		p := n.peer(id)
 		if p == nil || p.URL == n.url { // of a life of this process that is over
-			n.refuse(r.Context(), w, lostWith("what was asked for", id))
+			n.refuse(r.Context(), w, Lost("what was asked for", id))
 			return
 		}
 		w.Header().Del(HeaderNode)
-		if state, err := n.forward(w, r, p, nil, false); state != answered {
+		if state, err := n.forward(w, r, p, nil, false); state != relay.Answered {
 			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 		}
 	})
 }
 
 // unanswered is the answer for a request to which a node gave none.
-func (n *Node) unanswered(r *http.Request, p *peer, state sent, err error) error {
+func (n *Node) unanswered(r *http.Request, p *peer, state relay.Outcome, err error) error {
 	switch {
-	case state == undelivered:
+	case state == relay.Undelivered:
 		return n.away(p.ID, err)
-	case errors.Is(err, errGone):
-		return lostWith("what became of the request", p.ID)
+	case errors.Is(err, relay.ErrGone):
+		return Lost("what became of the request", p.ID)
 	case r.Method == http.MethodGet:
 		return n.away(p.ID, err)
 	default:
-		return refusal(http.StatusBadGateway, "unanswered", "node "+p.ID+" gave no answer; whether the request was done is not known: "+err.Error(), "ask what became of it before it is sent again", 0)
+		return Refusal(http.StatusBadGateway, "unanswered", "node "+p.ID+" gave no answer; whether the request was done is not known: "+err.Error(), "ask what became of it before it is sent again", 0)
 	}
 }
 
 // route has a request served by the owner of its session, or by this node when nobody owns
 // it. An owner that cannot be reached is asked again until it is known to be dead.
-func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t target) {
-	if t.execution != "" && n.epochOf(t.key) == 0 && n.o.Knows(t.execution) {
+func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t about.Target) {
+	if t.Execution != "" && n.epochOf(t.Key) == 0 && n.o.Knows(t.Execution) {
 		h.ServeHTTP(w, r) // it is not begun again, and its session was given up since
 		return
 	}
@@ -105,7 +107,7 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 			defer c.free()                     // also when the answer is cut off
 			n.serve(w, r, h, t, c)
 			return
-		case id == "" && t.starts && n.isDraining() && !n.o.Knows(t.execution): // in a workspace, which is nowhere
+		case id == "" && t.Starts && n.isDraining() && !n.o.Knows(t.Execution): // in a workspace, which is nowhere
 			n.refuse(r.Context(), w, n.ending())
 			return
 		case id == "": // there is nothing of it anywhere
@@ -113,21 +115,21 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 			return
 		case r.Header.Get(HeaderNode) != "":
 			w.Header().Set(headerMoved, id)
-			n.refuse(r.Context(), w, refusal(http.StatusServiceUnavailable, "moved", "the session is at node "+id, "ask without the header "+HeaderNode, firstPause))
+			n.refuse(r.Context(), w, Refusal(http.StatusServiceUnavailable, "moved", "the session is at node "+id, "ask without the header "+HeaderNode, firstPause))
 			return
 		}
-		state, failed := undelivered, error(errGone) // it is not in the list yet, or no more
+		state, failed := relay.Undelivered, error(relay.ErrGone) // it is not in the list yet, or no more
 		if p := n.peer(id); p != nil && p.URL != n.url {
 			w.Header().Del(HeaderNode)
-			if state, failed = n.forward(w, placing(r, t.execution), p, t.body, t.starts && t.execution != "" || t.once); state == answered {
+			if state, failed = n.forward(w, placing(r, t.Execution), p, t.Body, t.Starts && t.Execution != "" || t.Once); state == relay.Answered {
 				return
 			}
-			if state == unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) || t.spent(r, failed) {
+			if state == relay.Unknown && (r.Method != http.MethodGet || r.Context().Err() != nil) || t.Spent(r, failed) {
 				n.refuse(r.Context(), w, n.unanswered(r, p, state, failed))
 				return
 			}
 		}
-		if state == undelivered && !errors.Is(failed, errMoved) && !slices.Contains(avoid, id) {
+		if state == relay.Undelivered && !errors.Is(failed, errMoved) && !slices.Contains(avoid, id) {
 			avoid = append(avoid, id) // its owner, if it is that, is asked again all the same
 		}
 		if time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait) {
@@ -139,17 +141,17 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 
 // find claims the key of a request, or says which node has it, or is to have it: "" when none
 // has. named says that the request names this node; avoid are nodes that it does not begin at.
-func (n *Node) find(ctx context.Context, t target, named bool, avoid []string) (*claim, string, error) {
+func (n *Node) find(ctx context.Context, t about.Target, named bool, avoid []string) (*claim, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
 	defer cancel()
 	m, _ := n.now()
 	if m == nil {
 		return nil, "", fleet.ErrSuspended
 	}
-	claims := t.claims || t.ends != "" && n.o.Records != nil // of what is kept, too
-	spread := claims && (n.o.Spread || n.o.Front) && !named && n.epochOf(t.key) == 0
-	if draining := n.isDraining(); !spread && (!claims || draining) && n.epochOf(t.key) == 0 {
-		id, _, err := m.Owner(ctx, t.key.ID())
+	claims := t.Claims || t.Ends != "" && n.o.Records != nil // of what is kept, too
+	spread := claims && (n.o.Spread || n.o.Front) && !named && n.epochOf(t.Key) == 0
+	if draining := n.isDraining(); !spread && (!claims || draining) && n.epochOf(t.Key) == 0 {
+		id, _, err := m.Owner(ctx, t.Key.ID())
 		if err != nil || id != m.ID() && (id != "" || !claims) {
 			return nil, id, err
 		}
@@ -157,12 +159,12 @@ func (n *Node) find(ctx context.Context, t target, named bool, avoid []string) (
 			return nil, "", fleet.ErrDraining
 		}
 	}
-	if n.epochOf(t.key) == 0 {
+	if n.epochOf(t.Key) == 0 {
 		if id, err := n.begins(ctx, m, t, named, avoid); err != nil || id != m.ID() {
 			return nil, id, err
 		}
 	}
-	c, err := n.take(ctx, t.key)
+	c, err := n.take(ctx, t.Key)
 	if owned, ok := errors.AsType[*fleet.OwnedError](err); ok {
 		return nil, owned.Node, nil
 	}
@@ -170,17 +172,17 @@ func (n *Node) find(ctx context.Context, t target, named bool, avoid []string) (
 }
 
 // serve has the handler of this node serve a request, in the epoch of a claim.
-func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t target, c *claim) {
+func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t about.Target, c *claim) {
 	w.Header().Set(HeaderEpoch, strconv.FormatUint(c.own.Epoch(), 10))
-	if t.execution != "" && n.o.Knows(t.execution) {
+	if t.Execution != "" && n.o.Knows(t.Execution) {
 		h.ServeHTTP(w, r)
 		return
 	}
-	if (t.claims || t.made != nil || t.starts) && n.isDraining() {
+	if (t.Claims || t.Made != nil || t.Starts) && n.isDraining() {
 		n.refuse(r.Context(), w, n.ending())
 		return
 	}
-	if t.streams {
+	if t.Streams {
 		n.stream(w, r, h, t, c)
 		return
 	}
@@ -188,7 +190,7 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	past, behind := c.own.Past(), false
 	switch {
 	case err != nil:
-	case epoch != 0 && epoch == c.own.Used() && t.starts && past.Why != "":
+	case epoch != 0 && epoch == c.own.Used() && t.Starts && past.Why != "":
 		if n.had(w, r, t, c, past) {
 			return
 		}
@@ -199,14 +201,14 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 		// Nothing was begun since the one that it names: that may have been given up while
 		// the client took notice of it.
 		epoch = c.own.Epoch()
-	case epoch == 0 && t.starts && c.own.Used() > 0:
-		err = needed(c.own.Used(), c.own.Epoch(), c.left())
+	case epoch == 0 && t.Starts && c.own.Used() > 0:
+		err = needed(c.own, c.left())
 	}
 	if err != nil {
 		n.refuse(r.Context(), w, err)
 		return
 	}
-	if t.starts {
+	if t.Starts {
 		h.ServeHTTP(w, r.WithContext(httpapi.WithEnter(r.Context(), func(ctx context.Context, id string) (httpapi.Turn, error) {
 			return n.enter(ctx, c, fleet.Call{ID: id, Epoch: epoch}, behind)
 		})))
@@ -219,11 +221,11 @@ func (n *Node) serve(w http.ResponseWriter, r *http.Request, h http.Handler, t t
 	}
 	held := newBuffer()
 	held.serve(h, r)
-	if t.made != nil && held.status == http.StatusCreated {
+	if t.Made != nil && held.status == http.StatusCreated {
 		err = n.adopt(r.Context(), t, held.body.Bytes())
 	}
-	if t.ends != "" && held.status < http.StatusBadRequest && c.own.Past().Kept != "" {
-		n.changed(t.key, t.ends) // it may have had no kernel, whose end would say so
+	if t.Ends != "" && held.status < http.StatusBadRequest && c.own.Past().Kept != "" {
+		n.changed(t.Key, t.Ends) // it may have had no kernel, whose end would say so
 	}
 	if err == nil {
 		err = begun.Answer(r.Context())

@@ -7,13 +7,14 @@ import (
 	"net"
 	"net/http"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/fleet"
 )
 
 // stream serves a request about a workspace that this node has. The lease is looked at before
 // it, and before each part of its answer: where another may have the workspace, the answer ends.
-func (n *Node) stream(w http.ResponseWriter, r *http.Request, h http.Handler, t target, c *claim) {
-	if n.isDraining() && t.begins {
+func (n *Node) stream(w http.ResponseWriter, r *http.Request, h http.Handler, t about.Target, c *claim) {
+	if n.isDraining() && t.Begins {
 		n.refuse(r.Context(), w, n.ending())
 		return
 	}
@@ -92,8 +93,3 @@ func (s *shown) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 
 // Unwrap is for [http.ResponseController].
 func (s *shown) Unwrap() http.ResponseWriter { return s.ResponseWriter }
-
-// spent reports whether a request that was sent on cannot be sent again: its body may be gone.
-func (t target) spent(r *http.Request, failed error) bool {
-	return t.streams && t.body == nil && r.ContentLength != 0 && (errors.Is(failed, errMoved) || errors.Is(failed, errOther))
-}

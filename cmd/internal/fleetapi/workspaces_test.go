@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/fleet/fleettest"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -24,7 +25,7 @@ func (s *server) makeWorkspace(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.sessions[workspaceKey(in.Name)]++
+	s.sessions[about.WorkspaceKey(in.Name)]++
 	w.WriteHeader(http.StatusCreated)
 }
 
@@ -33,7 +34,7 @@ func (s *server) inWorkspace(w http.ResponseWriter, r *http.Request) {
 	data, _ := io.ReadAll(r.Body)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.sessions[workspaceKey(r.PathValue("workspace"))] == 0 {
+	if s.sessions[about.WorkspaceKey(r.PathValue("workspace"))] == 0 {
 		http.Error(w, "no such workspace", http.StatusNotFound)
 		return
 	}
@@ -42,7 +43,7 @@ func (s *server) inWorkspace(w http.ResponseWriter, r *http.Request) {
 
 func (s *server) endWorkspace(_ http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
-	delete(s.sessions, workspaceKey(r.PathValue("workspace")))
+	delete(s.sessions, about.WorkspaceKey(r.PathValue("workspace")))
 	s.mu.Unlock()
 	s.changed(messages.SessionKey{}, "")
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// Entries reads the entries of a list, and notes at which node they are.
-func Entries(data []byte, member, node string) []json.RawMessage {
+// Entries reads the entries of a list, and notes at which node they are: also where they say so
+// themselves, unless it is trusted that they know.
+func Entries(data []byte, member, node string, trusted bool) []json.RawMessage {
 	var answer map[string]json.RawMessage
 	var entries []map[string]json.RawMessage
 	if json.Unmarshal(data, &answer) != nil || json.Unmarshal(answer[member], &entries) != nil {
@@ -16,7 +17,7 @@ func Entries(data []byte, member, node string) []json.RawMessage {
 	name, err := json.Marshal(node)
 	list := make([]json.RawMessage, 0, len(entries))
 	for _, e := range entries {
-		if e["node"] == nil && err == nil {
+		if (e["node"] == nil || !trusted) && err == nil {
 			e["node"] = name
 		}
 		if text, err := json.Marshal(e); err == nil {

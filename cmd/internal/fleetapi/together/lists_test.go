@@ -12,9 +12,9 @@ import (
 func TestEachOnce(t *testing.T) {
 	t.Parallel()
 	all := together.Entries([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"hibernated"},
-		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "one")
+		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "one", true)
 	all = append(all, together.Entries([]byte(`{"sessions":[{"session":"a","cwd":"/w","state":"hibernated"},{"session":"b","cwd":"/w","state":"idle"},
-		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "two")...)
+		{"session":"a","cwd":"/w","workspace":"w","state":"hibernated"}]}`), "sessions", "two", true)...)
 	var got []string
 	for _, text := range together.Once(all) {
 		got = append(got, string(text))
@@ -27,8 +27,8 @@ func TestEachOnce(t *testing.T) {
 	}, got)
 
 	// A checkpoint, too: those of workspaces stay with their nodes.
-	all = together.Entries([]byte(`{"checkpoints":[{"name":"first","session":"a"},{"name":"first","session":"a","workspace":"w"}]}`), "checkpoints", "one")
-	all = append(all, together.Entries([]byte(`{"checkpoints":[{"name":"first","session":"a"}]}`), "checkpoints", "two")...)
+	all = together.Entries([]byte(`{"checkpoints":[{"name":"first","session":"a"},{"name":"first","session":"a","workspace":"w"}]}`), "checkpoints", "one", true)
+	all = append(all, together.Entries([]byte(`{"checkpoints":[{"name":"first","session":"a"}]}`), "checkpoints", "two", true)...)
 	got = nil
 	for _, text := range together.Once(all) {
 		got = append(got, string(text))

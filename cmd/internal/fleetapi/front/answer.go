@@ -1,4 +1,4 @@
-package fleetapi
+package front
 
 import (
 	"bytes"
@@ -14,6 +14,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi/together"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
@@ -24,12 +27,21 @@ import (
 // maxHeld bounds how much of an answer is held back, in bytes. What is longer leaves as it comes.
 const maxHeld = 16 << 20
 
+// errOther is why a request was not done: another life of the server answers there.
+const errOther = relay.NotDone("another server answers at the address of the sandbox")
+
 // errShut is why a request was not served: the sandbox does not take what the front shows.
 var errShut = errors.New("the sandbox does not let the front in")
 
+// untrusted are headers of an answer that do not leave: a sandbox may be in the hands of the code that it
+// runs, and says nothing to browsers in the name of the front.
+var untrusted = []string{
+	httpserver.HeaderServer, "Set-Cookie", "Access-Control-Allow-Origin", "Access-Control-Allow-Credentials", "Clear-Site-Data", "Strict-Transport-Security", "Alt-Svc", "Refresh",
+}
+
 // answered looks at an answer of a sandbox before anything of it leaves: one of another server is
 // none, and one of a server that does not have the key any longer is lost.
-func (f *Front) answered(w http.ResponseWriter, resp *http.Response, t target, s fleet.Sandbox) error {
+func (f *Front) answered(ctx context.Context, resp *http.Response, t about.Target, s fleet.Sandbox) error {
 	if resp.Header.Get(httpserver.HeaderServer) != s.Server {
 		return errOther
 	}
@@ -39,13 +51,15 @@ func (f *Front) answered(w http.ResponseWriter, resp *http.Response, t target, s
 	if err := hold(resp); err != nil {
 		return err
 	}
-	if err := f.confirm(resp.Request.Context(), s); err != nil {
+	if err := f.confirm(ctx, s); err != nil {
 		return err
 	}
-	resp.Header.Del(httpserver.HeaderServer)
-	resp.Header.Set(HeaderNode, s.Name)
-	resp.Header.Set(HeaderEpoch, strconv.FormatUint(s.Epoch, 10))
-	if t.starts && resp.StatusCode < http.StatusMultipleChoices {
+	for _, name := range untrusted {
+		resp.Header.Del(name)
+	}
+	resp.Header.Set(fleetapi.HeaderNode, s.Name)
+	resp.Header.Set(httpserver.HeaderEpoch, strconv.FormatUint(s.Epoch, 10))
+	if t.Starts && resp.StatusCode < http.StatusMultipleChoices {
 		f.begun(resp.Header, t, s)
 	}
 	return nil
@@ -81,17 +95,17 @@ func (f *Front) confirm(ctx context.Context, s fleet.Sandbox) error {
 }
 
 // begun notes where an execution is, and has its Location say that to any front.
-func (f *Front) begun(h http.Header, t target, s fleet.Sandbox) {
+func (f *Front) begun(h http.Header, t about.Target, s fleet.Sandbox) {
 	execution, is := strings.CutPrefix(h.Get("Location"), "/api/executions/")
 	execution, _, _ = strings.Cut(execution, "?")
 	if !is {
 		return
 	}
 	f.mu.Lock()
-	f.placed.put(execution, t.key.ID())
+	f.placed.Put(execution, t.Key.ID())
 	f.mu.Unlock()
 	query := url.Values{"epoch": {strconv.FormatUint(s.Epoch, 10)}}
-	for name, value := range map[string]string{"session": t.key.Session, "cwd": t.key.Cwd, "kernel": t.key.Kernel, "workspace": t.key.Workspace} {
+	for name, value := range map[string]string{"session": t.Key.Session, "cwd": t.Key.Cwd, "kernel": t.Key.Kernel, "workspace": t.Key.Workspace} {
 		if value != "" {
 			query.Set(name, value)
 		}
@@ -104,29 +118,29 @@ func (f *Front) begun(h http.Header, t target, s fleet.Sandbox) {
 func (f *Front) byID(http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		query := r.URL.Query()
-		key := f.reading.sessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel"))
+		key := f.SessionKey(query.Get("session"), query.Get("cwd"), query.Get("kernel"))
 		if name := query.Get("workspace"); name != "" {
-			key = workspaceKey(name)
+			key = about.WorkspaceKey(name)
 		} else if key.Session == "" {
 			f.mu.Lock()
-			id := f.placed.nodes[r.PathValue("id")]
+			id := f.placed.Of(r.PathValue("id"))
 			f.mu.Unlock()
 			key, _ = messages.ParseSessionKey(id) // of no execution there is none
 		}
 		if key == (messages.SessionKey{}) {
-			f.refuse(r.Context(), w, refusal(http.StatusNotFound, "not_found", "this front does not know the execution", "ask with the query of the Location that the answer to its begin has had", 0))
+			f.refuse(r.Context(), w, fleetapi.Refusal(http.StatusNotFound, "not_found", "this front does not know the execution", "ask with the query of the Location that the answer to its begin has had", 0))
 			return
 		}
-		body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+		body, err := io.ReadAll(io.LimitReader(r.Body, about.MaxBody))
 		if err != nil {
-			f.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
+			f.refuse(r.Context(), w, fleetapi.Refusal(http.StatusBadRequest, "bad_request", "the body cannot be read: "+err.Error(), "", 0))
 			return
 		}
 		if err := f.passed(r, key); err != nil {
 			f.refuse(r.Context(), w, err)
 			return
 		}
-		f.route(w, r, nil, target{key: key, body: body})
+		f.route(w, r, nil, about.Target{Key: key, Body: body})
 	})
 }
 
@@ -137,12 +151,12 @@ func (f *Front) passed(r *http.Request, key messages.SessionKey) error {
 	if err != nil {
 		return nil //nolint:nilerr // it does not say so
 	}
-	s, err := f.find(r.Context(), target{key: key})
+	s, err := f.find(r.Context(), about.Target{Key: key})
 	switch {
 	case err == nil && s.Epoch == epoch:
 		return nil
 	case err == nil || errors.Is(err, fleet.ErrNoSandbox):
-		return refusal(http.StatusGone, "lost", fmt.Sprintf("the execution %s is lost: the epoch %d of its sandbox is over", r.PathValue("id"), epoch), "the next call begins with nothing in memory", 0)
+		return fleetapi.Refusal(http.StatusGone, "lost", fmt.Sprintf("the execution %s is lost: the epoch %d of its sandbox is over", r.PathValue("id"), epoch), "the next call begins with nothing in memory", 0)
 	}
 	return err
 }
@@ -189,6 +203,9 @@ func (f *Front) merged(member string) func(http.Handler) http.Handler {
 	}
 }
 
+// maxList bounds what a sandbox says that it has, in bytes.
+const maxList = 4 << 20
+
 // asking is how long a sandbox may take to say what it has.
 const asking = 10 * time.Second
 
@@ -207,7 +224,7 @@ func (f *Front) ask(ctx context.Context, r *http.Request, s fleet.Sandbox, membe
 	}
 	defer resp.Body.Close()
 	data, err := io.ReadAll(io.LimitReader(resp.Body, maxList))
-	return together.Entries(data, member, s.Name), err == nil && resp.StatusCode == http.StatusOK
+	return together.Entries(data, member, s.Name, false), err == nil && resp.StatusCode == http.StatusOK
 }
 
 // AskServer asks the server at a URL, by the name of its certificate, which life of it answers.
@@ -240,47 +257,56 @@ func (f *Front) refused(err error) *httpserver.Refusal {
 	case is:
 		return no
 	case errors.Is(err, fleet.ErrNoSandbox):
-		return refusal(http.StatusNotFound, "not_found", "there is no sandbox of that name", "a workspace is made with POST /api/workspaces, a session with its first call", 0)
+		return fleetapi.Refusal(http.StatusNotFound, "not_found", "there is no sandbox of that name", "a workspace is made with POST /api/workspaces, a session with its first call", 0)
 	case waits && not.Err == nil:
-		return refusal(http.StatusBadGateway, "no_sandbox", "nothing was begun: "+not.Error(), "this needs whoever runs the cluster", 0)
+		return fleetapi.Refusal(http.StatusBadGateway, "no_sandbox", "nothing was begun: "+not.Error(), "this needs whoever runs the cluster", 0)
 	case waits:
-		return refusal(http.StatusServiceUnavailable, "starting", "nothing was begun: "+not.Error(), "send it again: the sandbox is on its way", f.o.Patience/8)
+		return fleetapi.Refusal(http.StatusServiceUnavailable, "starting", "nothing was begun: "+not.Error(), "send it again: the sandbox is on its way", f.o.Patience/8)
 	default:
-		return refusal(http.StatusServiceUnavailable, "suspended", fmt.Sprintf("nothing was begun, and no sandbox is ended for it: %v", err), "send it again when the API server can be reached", f.o.Patience/8)
+		return fleetapi.Refusal(http.StatusServiceUnavailable, "suspended", fmt.Sprintf("nothing was begun, and no sandbox is ended for it: %v", err), "send it again when the API server can be reached", f.o.Patience/8)
 	}
 }
 
 // goneBy is the answer to who went on with an epoch that is over. Which of two is later says
 // nothing here: the clocks of two API servers may differ.
 func goneBy(meant, now uint64) *httpserver.Refusal {
-	r := refusal(http.StatusConflict, "epoch_gone",
-		fmt.Sprintf("the sandbox is in epoch %d: what it had in memory in epoch %d is gone, and whatever was begun then and not answered is lost", now, meant),
-		fmt.Sprintf("nothing was begun; to go on without it, send %s: %d", HeaderEpoch, now), 0)
+	return over("epoch_gone", meant, now, fmt.Sprintf("nothing was begun; to go on without it, send %s: %d", httpserver.HeaderEpoch, now))
+}
+
+// needed is the answer to who has not said which epoch they know, where code may have run in an
+// earlier one.
+func needed(before, now uint64) *httpserver.Refusal {
+	return over("epoch_needed", before, now, fmt.Sprintf("nothing was begun; if this is no repetition, send it with %s: %d", httpserver.HeaderEpoch, now))
+}
+
+func over(code string, before, now uint64, hint string) *httpserver.Refusal {
+	r := fleetapi.Refusal(http.StatusConflict, code,
+		fmt.Sprintf("the sandbox is in epoch %d: what it had in memory in epoch %d is gone, and whatever was begun then and not answered is lost", now, before), hint, 0)
 	r.Epoch = now
 	return r
 }
 
 // unanswered is the answer for a request to which there is none that may leave.
-func (f *Front) unanswered(s fleet.Sandbox, state sent, err error) error {
+func (f *Front) unanswered(s fleet.Sandbox, state relay.Outcome, err error) error {
 	switch {
-	case state == undelivered:
+	case state == relay.Undelivered:
 		return f.away(s, err)
-	case errors.Is(err, fleet.ErrLost), errors.Is(err, errGone):
-		f.counts.lost.Inc()
-		return lostWith("what became of the request", s.Name)
+	case errors.Is(err, fleet.ErrLost), errors.Is(err, relay.ErrGone):
+		f.lost.Inc()
+		return fleetapi.Lost("what became of the request", s.Name)
 	case errors.Is(err, errShut):
-		return refusal(http.StatusBadGateway, "no_sandbox", "nothing was begun: "+err.Error(), "the token of the front is none of the sandboxes: this needs whoever runs them", 0)
+		return fleetapi.Refusal(http.StatusBadGateway, "no_sandbox", "nothing was begun: "+err.Error(), "the token of the front is none of the sandboxes: this needs whoever runs them", 0)
 	default:
-		return refusal(http.StatusBadGateway, "unanswered", "the sandbox "+s.Name+" gave no answer that may leave; whether the request was done is not known: "+err.Error(), "ask what became of it before it is sent again", 0)
+		return fleetapi.Refusal(http.StatusBadGateway, "unanswered", "the sandbox "+s.Name+" gave no answer that may leave; whether the request was done is not known: "+err.Error(), "ask what became of it before it is sent again", 0)
 	}
 }
 
 // away is the answer while a sandbox that is not known to be over cannot be asked.
 func (f *Front) away(s fleet.Sandbox, err error) *httpserver.Refusal {
-	return refusal(http.StatusServiceUnavailable, "owner_away", fmt.Sprintf("the sandbox %s does not answer, and is not known to be over: %v", s.Name, err), "send it again", f.o.Patience/8)
+	return fleetapi.Refusal(http.StatusServiceUnavailable, "owner_away", fmt.Sprintf("the sandbox %s does not answer, and is not known to be over: %v", s.Name, err), "send it again", f.o.Patience/8)
 }
 
 // refuse answers no, and counts it. Who has gone hears nothing.
 func (f *Front) refuse(ctx context.Context, w http.ResponseWriter, err error) {
-	answerNo(ctx, w, f.refused(err), f.counts)
+	fleetapi.Refuse(ctx, w, f.refused(err), f.refusals)
 }

@@ -1,4 +1,4 @@
-package fleetapi
+package front
 
 import (
 	"context"
@@ -14,6 +14,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/pause"
@@ -21,8 +24,8 @@ import (
 	"github.com/coppice-run/coppice/workspace"
 )
 
-// FrontOptions make a Front. The zero value of a field is its default.
-type FrontOptions struct {
+// Options make a Front. The zero value of a field is its default.
+type Options struct {
 	// Sandboxes are the servers that have the keys. Required; the front does not close them.
 	Sandboxes fleet.Sandboxes
 	// Transport carries requests to them. Required.
@@ -39,48 +42,55 @@ type FrontOptions struct {
 	Logger *slog.Logger
 }
 
+// firstPause is the first between two attempts.
+const firstPause = 10 * time.Millisecond
+
 // defaultPatience is long enough for a pod whose image is there.
 const defaultPatience = 2 * time.Minute
 
 // Front is a server that has no sessions: it sends each request to the sandbox of its key, and
-// has one made for a key that has none. Make it with NewFront. It has no goroutines.
+// has one made for a key that has none. Make it with New. It has no goroutines.
 type Front struct {
-	reading
+	about.Reader
 
-	o      FrontOptions
-	counts *counts
+	o               Options
+	forwarded, lost prometheus.Counter
+	refusals        *prometheus.CounterVec
 
 	mu     sync.Mutex
-	placed placed // the key of each execution; guarded by mu
+	placed about.Places // the key of each execution; guarded by mu
 }
 
-// NewFront makes a front.
-func NewFront(o FrontOptions) *Front {
+// New makes a front.
+func New(o Options) *Front {
 	if o.Patience == 0 {
 		o.Patience = defaultPatience
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	f := &Front{o: o, counts: makeCounts()}
-	f.reading = reading{to: f.route, no: f.refuse}
+	f := &Front{
+		o: o, refusals: fleetapi.Refused(),
+		forwarded: fleetapi.Counter("forwarded_total", "Requests that were sent on to a sandbox."), lost: fleetapi.Counter("lost_total", "Requests whose answer was not allowed to leave."),
+	}
+	f.Reader = about.Reader{To: f.route, No: f.refuse}
 	if o.Metrics != nil {
-		o.Metrics.MustRegister(f.counts.forwarded, f.counts.lost, f.counts.refused)
+		o.Metrics.MustRegister(f.forwarded, f.lost, f.refusals)
 	}
 	return f
 }
 
 // Mounts are the parts of the server.
 func (f *Front) Mounts() []httpserver.Mount {
-	routes := f.reading.routes()
+	routes := f.Routes()
 	delete(routes, "POST /api/notebooks/run") // a file is where its host is
-	byPath := f.reading.pathed(target{})
+	byPath := f.Pathed(about.Target{})
 	maps.Copy(routes, map[string]func(http.Handler) http.Handler{
 		"GET /api/sessions/{session}/notebook": byPath, "POST /api/sessions/{session}/complete": byPath, "POST /api/sessions/{session}/inspect": byPath,
 		"GET /api/executions/{id}": f.byID, "GET /api/executions/{id}/events": f.byID,
 		"POST /api/executions/{id}/input": f.byID, "POST /api/executions/{id}/cancel": f.byID,
 		"GET /api/sessions": f.merged("sessions"), "GET /api/executions": f.merged("executions"), "GET /api/workspaces": f.merged("workspaces"),
-		workspacePath: f.reading.inWorkspace, workspacePath + "/{rest...}": f.reading.inWorkspace,
+		about.WorkspacePath: f.InWorkspace, about.WorkspacePath + "/{rest...}": f.InWorkspace,
 	})
 	mounts := make([]httpserver.Mount, 0, len(routes))
 	for _, pattern := range slices.Sorted(maps.Keys(routes)) {
@@ -91,7 +101,7 @@ func (f *Front) Mounts() []httpserver.Mount {
 
 // wrong answers a request that names nothing which could be in a sandbox.
 func (f *Front) wrong(w http.ResponseWriter, r *http.Request) {
-	f.refuse(r.Context(), w, refusal(http.StatusBadRequest, "bad_request", "the request names no session and no workspace, or its body is no JSON or too long",
+	f.refuse(r.Context(), w, fleetapi.Refusal(http.StatusBadRequest, "bad_request", "the request names no session and no workspace, or its body is no JSON or too long",
 		`send what says where it belongs: {"session": "work"}, or {"name": "work"} for a workspace`, 0))
 }
 
@@ -101,30 +111,30 @@ func before(r *http.Request) bool {
 }
 
 // ends reports whether a request ends what its sandbox is for.
-func ends(r *http.Request, t target) bool {
+func ends(r *http.Request, t about.Target) bool {
 	if r.Method != http.MethodDelete {
 		return false
 	}
-	return t.ends != "" || IsWorkspace(t.key) && r.URL.Path == strings.ReplaceAll(workspacePath, "{workspace}", t.key.Workspace)
+	return t.Ends != "" || about.IsWorkspace(t.Key) && r.URL.Path == strings.ReplaceAll(about.WorkspacePath, "{workspace}", t.Key.Workspace)
 }
 
 // route has a request served by the sandbox of its key. One that did not arrive, or that may be
 // sent twice, is sent again until it is known what has become of the sandbox.
-func (f *Front) route(w http.ResponseWriter, r *http.Request, _ http.Handler, t target) {
+func (f *Front) route(w http.ResponseWriter, r *http.Request, _ http.Handler, t about.Target) {
 	epoch, err := httpserver.Epoch(r)
-	if t.made != nil { // copies have names of their own, and would be in the sandbox of another
-		err = refusal(http.StatusBadRequest, "bad_request", "a session that has a sandbox of its own has no copies", "have it in a workspace, which is one sandbox with all of its sessions", 0)
+	if t.Made != nil { // copies have names of their own, and would be in the sandbox of another
+		err = fleetapi.Refusal(http.StatusBadRequest, "bad_request", "a session that has a sandbox of its own has no copies", "have it in a workspace, which is one sandbox with all of its sessions", 0)
 	}
 	if before(r) {
-		t.claims = false
+		t.Claims = false
 	}
-	if err == nil && t.key.Workspace != "" && t.claims {
-		if wrong := workspace.CheckName(t.key.Workspace); wrong != nil { // else a sandbox would be made for it
-			err = refusal(http.StatusBadRequest, "bad_request", wrong.Error(), "", 0)
+	if err == nil && t.Key.Workspace != "" && t.Claims {
+		if wrong := workspace.CheckName(t.Key.Workspace); wrong != nil { // else a sandbox would be made for it
+			err = fleetapi.Refusal(http.StatusBadRequest, "bad_request", wrong.Error(), "", 0)
 		}
 	}
 	if err == nil && ends(r, t) {
-		if err = f.end(r.Context(), t.key, epoch); err == nil {
+		if err = f.ended(r.Context(), t.Key, epoch); err == nil {
 			w.WriteHeader(http.StatusNoContent)
 			return
 		}
@@ -133,7 +143,7 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, _ http.Handler, t 
 		f.refuse(r.Context(), w, err)
 		return
 	}
-	again := t.body != nil && (r.Method == http.MethodGet || t.starts && t.execution != "") || t.streams && r.Method == http.MethodGet
+	again := t.Body != nil && (r.Method == http.MethodGet || t.Starts && t.Execution != "") || t.Streams && r.Method == http.MethodGet
 	tried := uint64(0) // the epoch in which it may have been done
 	for wait, since := firstPause, time.Now(); ; {
 		s, err := f.find(r.Context(), t)
@@ -146,12 +156,12 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, _ http.Handler, t 
 		}
 		state, failed := f.send(w, r, t, s)
 		switch {
-		case state == answered:
+		case state == relay.Answered:
 			return
-		case errors.Is(failed, fleet.ErrLost) || errors.Is(failed, errGone) || state == unknown && !again || t.spent(r, failed) || r.Context().Err() != nil:
+		case errors.Is(failed, fleet.ErrLost) || errors.Is(failed, relay.ErrGone) || errors.Is(failed, errShut) || state == relay.Unknown && !again || t.Spent(r, failed) || r.Context().Err() != nil:
 			f.refuse(r.Context(), w, f.unanswered(s, state, failed))
 			return
-		case state == unknown:
+		case state == relay.Unknown:
 			tried = s.Epoch
 		}
 		if err := f.renew(r.Context(), s); err != nil {
@@ -165,13 +175,13 @@ func (f *Front) route(w http.ResponseWriter, r *http.Request, _ http.Handler, t 
 }
 
 // find is the sandbox of a request, which it may have made.
-func (f *Front) find(ctx context.Context, t target) (fleet.Sandbox, error) {
+func (f *Front) find(ctx context.Context, t about.Target) (fleet.Sandbox, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.o.Patience)
 	defer cancel()
-	if t.claims {
-		return f.o.Sandboxes.Claim(ctx, t.key.ID())
+	if t.Claims {
+		return f.o.Sandboxes.Claim(ctx, t.Key.ID())
 	}
-	return f.o.Sandboxes.Find(ctx, t.key.ID())
+	return f.o.Sandboxes.Find(ctx, t.Key.ID())
 }
 
 // renew finds out what has become of a sandbox.
@@ -181,14 +191,14 @@ func (f *Front) renew(ctx context.Context, s fleet.Sandbox) error {
 	return f.o.Sandboxes.Renew(ctx, s)
 }
 
-// end ends a sandbox, unless its caller knows an earlier one.
-func (f *Front) end(ctx context.Context, key messages.SessionKey, epoch uint64) error {
+// ended ends a sandbox, unless its caller knows an earlier one.
+func (f *Front) ended(ctx context.Context, key messages.SessionKey, epoch uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, f.o.Patience)
 	defer cancel()
 	if epoch != 0 {
 		s, err := f.o.Sandboxes.Find(ctx, key.ID())
 		if err == nil {
-			err = f.may(s, target{}, epoch, 0)
+			err = f.may(s, about.Target{}, epoch, 0)
 		}
 		if err != nil {
 			return err
@@ -199,39 +209,36 @@ func (f *Front) end(ctx context.Context, key messages.SessionKey, epoch uint64) 
 
 // may refuses a request that is for another epoch of its sandbox, or that may have been done in
 // another one.
-func (f *Front) may(s fleet.Sandbox, t target, epoch, tried uint64) error {
+func (f *Front) may(s fleet.Sandbox, t about.Target, epoch, tried uint64) error {
 	switch {
 	case tried != 0 && tried != s.Epoch:
-		return refusal(http.StatusGone, "lost", "whether it was done is not known: the sandbox that it was sent to is gone", "look at what it should have done before it is sent again", 0)
+		return fleetapi.Refusal(http.StatusGone, "lost", "whether it was done is not known: the sandbox that it was sent to is gone", "look at what it should have done before it is sent again", 0)
 	case epoch != 0 && epoch != s.Epoch:
 		return goneBy(epoch, s.Epoch)
-	case epoch == 0 && t.starts && s.Before != 0:
-		return needed(s.Before, s.Epoch, remains{})
+	case epoch == 0 && t.Starts && s.Before != 0:
+		return needed(s.Before, s.Epoch)
 	}
 	return nil
 }
 
 // send sends a request to its sandbox. What the answer says is let out once it is known that the
 // sandbox had the key after it was there.
-func (f *Front) send(w http.ResponseWriter, r *http.Request, t target, s fleet.Sandbox) (sent, error) {
+func (f *Front) send(w http.ResponseWriter, r *http.Request, t about.Target, s fleet.Sandbox) (relay.Outcome, error) {
 	at, err := url.Parse(s.URL)
 	if err != nil {
-		return undelivered, err
+		return relay.Undelivered, err
 	}
-	f.counts.forwarded.Inc()
-	return relay{
-		target: at, transport: f.o.Transport, body: t.body, once: t.starts && t.execution != "", gone: s.Over, logger: f.o.Logger,
-		rewrite:  func(out *http.Request) { f.show(out, s) },
-		answered: func(resp *http.Response) error { return f.answered(w, resp, t, s) },
-	}.send(w, r)
+	f.forwarded.Inc()
+	return relay.To{
+		Target: at, Transport: f.o.Transport, Body: t.Body, Once: t.Starts && t.Execution != "", Gone: s.Over, Logger: f.o.Logger,
+		Rewrite:  func(out *http.Request) { f.show(out, s) },
+		Answered: func(ctx context.Context, resp *http.Response) error { return f.answered(ctx, resp, t, s) },
+	}.Send(w, r)
 }
 
 // show has a request be the front's own: what a client shows is for the front.
 func (f *Front) show(out *http.Request, s fleet.Sandbox) {
-	for _, name := range []string{HeaderNode, HeaderEpoch, "Cookie"} {
-		out.Header.Del(name)
-	}
-	for _, name := range credentials {
+	for _, name := range []string{fleetapi.HeaderNode, httpserver.HeaderEpoch, "Cookie", "X-Api-Key"} {
 		out.Header.Del(name)
 	}
 	out.Host = f.o.Host
