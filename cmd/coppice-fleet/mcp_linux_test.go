@@ -134,6 +134,7 @@ func TestAgentsOverMCP(t *testing.T) {
 		dies, lives = a, "b-"
 	}
 	dies.signal(syscall.SIGKILL)
+	<-dies.gone
 	var anew told
 	require.Eventually(t, func() bool {
 		anew, err = front.agent("2026-07-28").try(handles[0], "n")

@@ -31,6 +31,7 @@ var knots = map[string]struct {
 	"bench/scenario":         {11, "each scenario is a file, and the table of them names all"},
 	"cmd/internal/fleetapi":  {14, "one node: what a request is about, where that is, and what becomes of the node are a file each"},
 	"cmd/internal/httpapi":   {13, "one handler, with a file for each resource"},
+	"fleet":                  {9, "one member, whose lease, claims, turns, counts and look at the others are a file each"},
 	"cmd/internal/mcpserver": {11, "one server, with a file for each of the protocol's subjects"},
 }
 

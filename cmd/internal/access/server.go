@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -46,6 +47,8 @@ type Options struct {
 	Public []httpserver.Mount
 	// Admin are mounts for admins, besides those of the Server.
 	Admin []httpserver.Mount
+	// Nodes is the token of the other nodes of a fleet, for [Server.ForNodes]. "": there are none.
+	Nodes string
 	// Shutdown asks the program to end. It must not block.
 	Shutdown func()
 	// Audit notes each request that a token let in. nil: nothing does.
@@ -74,6 +77,7 @@ type part struct {
 
 	server *httpserver.Server
 	serves http.Handler
+	nodes  http.Handler // serves what other nodes send on
 	err    error
 }
 
@@ -283,4 +287,30 @@ func (s *Server) start(ctx context.Context, tenant string, p *part) {
 		},
 	}, p.Mounts...)
 	p.serves = p.server.Handler()
+	// Who asks has been let in where they came, by their own token and its scope.
+	p.nodes = httpserver.Handler(httpserver.Options{
+		Token: s.o.Nodes, Logger: s.o.Logger, Instrument: p.Instrument,
+		Beyond: &httpserver.Beyond{Named: func(string) bool { return true }, Wrap: func(own http.Handler) http.Handler { return own }},
+	}, p.Mounts...)
 }
+
+// ForNodes serves what another node of a fleet has sent on for the tenant that [TenantHeader] names.
+// Whoever calls it has seen that it is one. Such a request carries the token of the nodes in place of
+// the tenant's.
+func (s *Server) ForNodes(w http.ResponseWriter, r *http.Request) {
+	tenant := r.Header.Get(TenantHeader)
+	if s.o.Nodes == "" || !s.has(tenant) {
+		s.unknown(w)
+		return
+	}
+	p, err := s.part(r.Context(), tenant)
+	if err != nil {
+		s.o.Logger.Error("a tenant cannot be served", "tenant", tenant, "err", err)
+		httpserver.Error(w, http.StatusServiceUnavailable, "unavailable", "the sessions of the tenant could not be started", "the log of the server says why")
+		return
+	}
+	p.nodes.ServeHTTP(w, r)
+}
+
+// Running are the tenants that have a part.
+func (s *Server) Running() []string { return slices.Sorted(maps.Keys(s.running())) }

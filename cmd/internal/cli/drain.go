@@ -59,7 +59,9 @@ func (a *app) drain(ctx context.Context, m *membership, ended <-chan struct{}) {
 		}
 	}()
 	a.Err.Lines("coppice: draining: what runs may go on for " + m.f.drain.String() + "; another signal ends it at once")
-	if err := m.node.Drain(draining); err != nil {
+	others := make(chan error, 1)
+	go func() { others <- m.tenants.drain(draining) }() // joined below
+	if err := errors.Join(m.node.Drain(draining), <-others); err != nil {
 		a.Err.Lines("coppice: " + err.Error() + "; they are cancelled")
 	}
 }

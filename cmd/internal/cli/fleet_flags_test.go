@@ -40,7 +40,9 @@ func TestFlagsOfAFleet(t *testing.T) {
 		"two servers":            {func(f *serveFlags) { f.fleet.servers, f.fleet.embed = three[:43], true }, secret, "one server is in --fleet, or three are"},
 		"none of the three":      {func(f *serveFlags) { f.fleet.servers, f.fleet.embed, f.fleet.node = three, true, 4 }, secret, "--fleet-node: 4"},
 		"without a token":        {func(f *serveFlags) { f.e2bDebug = true }, secret, "--e2b-debug"},
-		"beyond the machine":     {func(f *serveFlags) { f.listen.addr = "0.0.0.0:7443" }, secret, "--listen"},
+		"tenants":                {func(f *serveFlags) { f.listen.addr, f.fleet.tenantMost = "0.0.0.0:7443", 8 }, secret, ""},
+		"a bound of none":        {func(f *serveFlags) { f.fleet.tenantMost = 8 }, secret, "--fleet-tenant-sessions is for --listen"},
+		"a negative bound":       {func(f *serveFlags) { f.fleet.tenantMost = -8 }, secret, "--fleet-tenant-sessions must not be negative"},
 	} {
 		f := serveFlags{fleet: whole}
 		tc.change(&f)

@@ -19,14 +19,11 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
-	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/fleet"
 	"github.com/coppice-run/coppice/internal/loopback"
-	"github.com/coppice-run/coppice/messages"
-	"github.com/coppice-run/coppice/workspace"
 )
 
 // Directories make those of fleets. What they stand on is large, so that a program has them
@@ -79,6 +76,8 @@ type fleetFlags struct {
 	drain   time.Duration
 	between between
 	kept    fleetStore
+	// tenantMost is how many sessions and workspaces one tenant has at all nodes together.
+	tenantMost int
 }
 
 func (f *fleetFlags) add(cmd *cobra.Command, program string) {
@@ -92,6 +91,7 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags.StringVar(&f.place, "fleet-placement", placeSpread, "where a session begins that is nowhere: "+placeSpread+", at the less loaded of two nodes that a hash of its name puts first, or "+placeHere+", at the one that was asked")
 	flags.BoolVar(&f.front, "fleet-front", false, "have no sessions, and send calls on to the nodes that do")
 	flags.Var((*console.Time)(&f.ttl), "fleet-ttl", "how long a node is silent before another takes its sessions over, the same for all nodes: seconds, or a time such as 15s (default: 15s)")
+	flags.IntVar(&f.tenantMost, "fleet-tenant-sessions", 0, "with --listen, how many sessions and workspaces one tenant may have at all nodes together, the same for all nodes (0: any number, of which each node takes --tenant-sessions)")
 	f.drain = drainTime
 	flags.Var((*console.Time)(&f.drain), "drain-timeout", "how long calls that run may go on once this node is asked to end: seconds, or a time such as 30s")
 	f.between.add(cmd)
@@ -111,7 +111,7 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	for _, with := range []struct {
 		flag  string
 		given bool
-	}{{"--e2b-debug", f.e2bDebug}, {"--listen", f.listen.addr != ""}, {"--keep-sessions", f.keep.wanted(a.Env)}} {
+	}{{"--e2b-debug", f.e2bDebug}, {"--keep-sessions", f.keep.wanted(a.Env)}} {
 		if with.given {
 			return nil, console.Usagef("%s serves what stays on one machine, and --fleet shares sessions between several: leave one of them out", with.flag)
 		}
@@ -141,6 +141,12 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	}
 	if f.fleet.front && f.fleet.place == placeHere {
 		return nil, console.Usagef("--fleet-front has no sessions, and --fleet-placement %s has them begin there: leave one of them out", placeHere)
+	}
+	if f.fleet.tenantMost < 0 {
+		return nil, console.Usagef("--fleet-tenant-sessions must not be negative; use 0 for any number")
+	}
+	if f.fleet.tenantMost > 0 && f.listen.addr == "" {
+		return nil, console.Usagef("--fleet-tenant-sessions is for --listen, which serves tenants")
 	}
 	if f.fleet.drain < 0 {
 		return nil, console.Usagef("--drain-timeout must not be less than nothing, but is %s", f.fleet.drain)
@@ -179,6 +185,8 @@ type membership struct {
 	served bool
 	// at is where other nodes reach this one, once it has joined.
 	at string
+	// tenants is what tenants have in the fleet; nil: there are none.
+	tenants *fleetTenants
 	// asked is closed, once, by a request that the node be drained.
 	asked chan struct{}
 	ask   func()
@@ -227,7 +235,11 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 		return nil, fmt.Errorf("open the directory of the fleet: %w", err)
 	}
 	asked := make(chan struct{})
-	return &membership{directory: d, shut: shut, f: f.fleet, token: o.Secret, records: records, far: far, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}, nil
+	m := &membership{directory: d, shut: shut, f: f.fleet, token: o.Secret, records: records, far: far, asked: asked, ask: sync.OnceFunc(func() { close(asked) })}
+	if f.listen.addr != "" {
+		m.tenants = newFleetTenants(m)
+	}
+	return m, nil
 }
 
 // attach makes the node that serves the sessions of a host.
@@ -235,12 +247,10 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 	if m == nil {
 		return
 	}
-	o := fleetapi.Options{
-		Directory: m.directory, Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
-		Spread: m.f.place != placeHere, Front: m.f.front,
-		Kernel:   func(name string) string { return host.Session("", coppice.OnKernel(name)).Key().Kernel },
-		Sessions: hostSessions{host}, Knows: api.Knows, Running: func() int { return api.Running() + host.Workspaces().Followed() }, Untold: api.Untold, Leave: m.ask,
-		Metrics: metrics.registry, Logger: logger,
+	o := m.options(host, api, logger)
+	o.Directory, o.Leave, o.Metrics = m.directory, m.ask, metrics.registry
+	if m.tenants != nil {
+		o.Seen = m.tenants.seen
 	}
 	if m.far != nil {
 		o.Transport = m.far.transport
@@ -249,6 +259,17 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 		o.Records, o.Hibernate = m.records, hostSessions{host}.Hibernate
 	}
 	m.node = fleetapi.New(o)
+}
+
+// options are those of a node that serves the sessions of a host, but for what it shares with others.
+func (m *membership) options(host *coppice.Host, api *httpapi.API, logger *slog.Logger) fleetapi.Options {
+	return fleetapi.Options{
+		Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
+		Spread: m.f.place != placeHere, Front: m.f.front,
+		Kernel:   func(name string) string { return host.Session("", coppice.OnKernel(name)).Key().Kernel },
+		Sessions: hostSessions{host}, Knows: api.Knows, Running: func() int { return api.Running() + host.Workspaces().Followed() }, Untold: api.Untold,
+		Logger: logger,
+	}
 }
 
 // spoken is a dialect with its parts of a server.
@@ -263,17 +284,22 @@ func (m *membership) wrap(mounts []httpserver.Mount, o *httpserver.Options, dial
 	if m == nil {
 		return mounts
 	}
+	o.Ready = m.node.Ready
+	return m.tenants.forNodes(spread(m.node, mounts, dialects...))
+}
+
+// spread has requests go to the nodes that they belong to.
+func spread(n *fleetapi.Node, mounts []httpserver.Mount, dialects ...spoken) []httpserver.Mount {
 	for _, d := range dialects {
 		for _, part := range d.Mounts() {
 			for i := range mounts {
 				if mounts[i].Pattern == part.Pattern {
-					mounts[i] = m.node.Speak(d, mounts[i])
+					mounts[i] = n.Speak(d, mounts[i])
 				}
 			}
 		}
 	}
-	o.Ready = m.node.Ready
-	return m.node.Wrap(mounts)
+	return n.Wrap(mounts)
 }
 
 // join begins the life of the node, which others reach where the server listens, or where it
@@ -310,6 +336,7 @@ func (m *membership) close(a *app) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), fleetGrace)
 	defer cancel()
+	m.tenants.close()
 	var err error
 	if m.node != nil {
 		err = m.node.Close(ctx)
@@ -319,69 +346,6 @@ func (m *membership) close(a *app) {
 	}
 	if err = errors.Join(err, m.shut()); err != nil {
 		a.Err.Lines("coppice: " + err.Error())
-	}
-}
-
-// hostSessions are those of a host, for its node.
-type hostSessions struct{ host *coppice.Host }
-
-// Live implements [fleetapi.Sessions].
-func (h hostSessions) Live(ctx context.Context) ([]messages.SessionKey, error) {
-	list, err := h.host.Sessions(ctx)
-	var keys []messages.SessionKey
-	for _, s := range list {
-		keys = append(keys, s.Key)
-	}
-	for _, w := range h.host.Workspaces().List(workspace.Filter{}) {
-		keys = append(keys, messages.SessionKey{Workspace: w.Name})
-	}
-	return keys, err
-}
-
-// End implements [fleetapi.Sessions].
-func (h hostSessions) End(ctx context.Context, key messages.SessionKey) error {
-	if about.IsWorkspace(key) {
-		w, err := h.host.Workspaces().Get(key.Workspace)
-		if err != nil {
-			return nil //nolint:nilerr // it has ended
-		}
-		return w.End(ctx)
-	}
-	return h.host.Session(key.Session, coppice.In(key.Cwd), coppice.InWorkspace(key.Workspace), coppice.OnKernel(key.Kernel)).Close(ctx)
-}
-
-// Hibernate keeps a session on disk.
-func (h hostSessions) Hibernate(ctx context.Context, key messages.SessionKey) error {
-	_, err := h.host.Session(key.Session, coppice.In(key.Cwd), coppice.OnKernel(key.Kernel)).Hibernate(ctx)
-	return err
-}
-
-// Watch implements [fleetapi.Sessions].
-func (h hostSessions) Watch(f func(ended messages.SessionKey, why string)) (stop func()) {
-	return h.host.Watch(func(e messages.Lifecycle) {
-		var key messages.SessionKey
-		why := ""
-		if c, ok := e.(messages.ChildChanged); ok && c.Exit != nil {
-			key, _ = messages.ParseSessionKey(c.Key) // what has no key is no session
-			why = inOrder(*c.Exit)
-		}
-		f(key, why)
-	})
-}
-
-// inOrder is why a kernel has ended, "" where that was no end in order.
-func inOrder(exit messages.Exit) string {
-	switch {
-	case exit.Kind == messages.ExitHibernated:
-		return fleetapi.WhyKept
-	case exit.Kind == messages.ExitEvicted && exit.Reason != "":
-		return "it was ended, " + exit.Reason
-	case exit.Kind == messages.ExitEvicted:
-		return "it was ended to make room"
-	case exit.Kind == messages.ExitShutdown && strings.HasPrefix(exit.Reason, messages.SessionClosed):
-		return messages.SessionClosed
-	default:
-		return ""
 	}
 }
 

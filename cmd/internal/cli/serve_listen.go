@@ -216,6 +216,7 @@ func (s *far) open(ctx context.Context, a *app, f *serveFlags, host *coppice.Hos
 	s.server, err = access.Listen(ctx, access.Options{
 		Addr: f.listen.addr, Certificate: certificate, Tokens: tokens, Start: tenants.start, May: may,
 		Public: public, Admin: []httpserver.Mount{tenants.allMetrics()}, Shutdown: s.stop, Audit: audit, Logger: logger,
+		Nodes: f.member.nodesToken(),
 	})
 	switch {
 	case errors.Is(err, httpserver.ErrAddress):
@@ -224,6 +225,9 @@ func (s *far) open(ctx context.Context, a *app, f *serveFlags, host *coppice.Hos
 		return fmt.Errorf("serve --listen: %w", err)
 	}
 	s.url = s.server.URL()
+	if f.member != nil {
+		f.member.tenants.server.Store(s.server)
+	}
 	return nil
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/access"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/e2b"
+	"github.com/coppice-run/coppice/cmd/internal/fleetapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpapi"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi"
@@ -127,6 +128,15 @@ func (t *tenants) start(ctx context.Context, tenant string) (_ *access.Part, err
 		return nil, err
 	}
 	work := filepath.Join(dir, "work")
+	var records *fleetapi.Records
+	if member := t.f.member; member != nil {
+		if work, err = member.tenants.work(t.f.cwd, tenant); err == nil {
+			records, err = member.tenants.records(ctx, tenant, dir)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if err := os.MkdirAll(work, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the tenant: %w", err)
 	}
@@ -140,11 +150,14 @@ func (t *tenants) start(ctx context.Context, tenant string) (_ *access.Part, err
 	if err != nil {
 		return nil, err
 	}
+	if records != nil {
+		o.Store = records
+	}
 	host, keeps, err := t.host(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	part, err := t.part(tenant, host, keeps, work, m, v)
+	part, err := t.part(tenant, host, keeps, work, records, m, v)
 	if err != nil {
 		t.app.Ending(func(ctx context.Context) { host.Shutdown(ctx) })
 		return nil, err
@@ -154,14 +167,14 @@ func (t *tenants) start(ctx context.Context, tenant string) (_ *access.Part, err
 
 // host starts one that keeps sessions on disk as a whole where that is needed for pauses.
 func (t *tenants) host(ctx context.Context, o coppice.Options) (*coppice.Host, bool, error) {
-	if o.Hibernate == "" && t.f.e2b {
+	if o.Hibernate == "" && t.f.e2b && (t.f.member == nil || o.Store != nil) {
 		o.Hibernate = hibernate.Lossless
 	}
 	host, err := coppice.Start(ctx, o)
 	return host, err == nil && o.Hibernate == hibernate.Lossless, err
 }
 
-func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work string, m *metrics, v *vitals.Vitals) (*access.Part, error) {
+func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work string, records *fleetapi.Records, m *metrics, v *vitals.Vitals) (_ *access.Part, err error) {
 	logger := t.logger.With("tenant", tenant)
 	m.tree.Show(host.Snapshot)
 	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: t.f.retention})
@@ -174,15 +187,39 @@ func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work strin
 		v.Close()
 		return nil, errors.Join(err, api.Close())
 	}
+	var node *fleetapi.Node // nil: the server is in no fleet
+	shared, dialects := t.f.member, []spoken(nil)
+	if shared != nil {
+		node = shared.tenants.node(tenant, host, api, records, m, logger)
+	}
 	doors := []func(){v.Close}
 	mounts := slices.Concat(api.Mounts(), page, workspaceapi.Mounts(workspaceapi.Options{Host: host, Logger: logger, Bound: bounded(host), Inside: true}))
 	if t.f.e2b {
-		dialect := e2b.New(e2b.Options{Host: host, Keeps: keeps, Logger: logger})
-		doors, mounts = append(doors, dialect.Close), append(mounts, dialect.Mounts()...)
+		o := e2b.Options{Host: host, Keeps: keeps, Logger: logger}
+		if shared != nil {
+			o.Secret = shared.tenants.secret("sandboxes", tenant)
+			o.Elsewhere = func(ctx context.Context) []string { return node.Workspaces(ctx, shared.token) }
+		}
+		dialect := e2b.New(o)
+		doors, mounts, dialects = append(doors, dialect.Close), append(mounts, dialect.Mounts()...), append(dialects, dialect)
 	}
 	if t.f.jupyter {
-		kernels := jupyterapi.New(jupyterapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Logger: logger})
-		doors, mounts = append(doors, kernels.Close), append(mounts, kernels.Mounts()...)
+		o := jupyterapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Logger: logger}
+		if shared != nil {
+			o.Own = node.Own
+		}
+		kernels := jupyterapi.New(o)
+		doors, mounts, dialects = append(doors, kernels.Close), append(mounts, kernels.Mounts()...), append(dialects, kernels)
+	}
+	leave := func() error { return nil }
+	if shared != nil {
+		mounts = spread(node, mounts, dialects...)
+		if leave, err = shared.tenants.join(tenant, node); err != nil {
+			for _, end := range slices.Backward(doors) {
+				end()
+			}
+			return nil, errors.Join(err, api.Close())
+		}
 	}
 	return &access.Part{
 		Mounts: mounts, Instrument: m.instrument,
@@ -202,7 +239,7 @@ func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work strin
 				}
 			})
 			t.metrics.forget(tenant, m)
-			return err
+			return errors.Join(err, leave())
 		},
 	}, nil
 }

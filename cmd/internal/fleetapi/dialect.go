@@ -187,7 +187,7 @@ func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, 
 	for wait := firstPause; ; {
 		id := n.ID()
 		if !here {
-			id = choose(a.Anywhere, avoid)
+			id = n.chosen(r.Context(), choose, a.Anywhere, avoid)
 		}
 		switch {
 		case here && n.o.Front:

@@ -61,6 +61,11 @@ type Options struct {
 	// this one. A node with Front has no sessions: it sends on what others have, and chooses as
 	// with Spread.
 	Spread, Front bool
+	// Most is how many sessions and workspaces all nodes have together, at most; all nodes say the
+	// same. 0: any number.
+	Most int
+	// Seen hears which other nodes there are, whenever that changes, and does not block. nil: nobody does.
+	Seen func(others []fleet.Node)
 	// Leave has the server drain the node and end; it returns at once. nil: it is not asked
 	// to by requests.
 	Leave func()
@@ -156,7 +161,7 @@ func (n *Node) Join(ctx context.Context, url string) error {
 // begin begins a life.
 func (n *Node) begin(ctx context.Context) error {
 	m, err := fleet.Join(ctx, fleet.Options{
-		Directory: n.o.Directory, Name: n.o.Name, URL: n.url, TTL: n.o.TTL, Version: n.o.Version, Labels: n.labels(), Clock: n.o.Clock, Log: n.o.Logger,
+		Directory: n.o.Directory, Name: n.o.Name, URL: n.url, TTL: n.o.TTL, Most: n.o.Most, Version: n.o.Version, Labels: n.labels(), Clock: n.o.Clock, Log: n.o.Logger,
 		Load: func() fleet.Load { return fleet.Load{Sessions: n.owned()} },
 	})
 	if err != nil {

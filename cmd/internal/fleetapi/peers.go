@@ -27,6 +27,9 @@ func (n *Node) watching(ctx context.Context) {
 	_ = n.roster.Watch(ctx, func(nodes []fleet.Node) {
 		n.saw(nodes)
 		told()
+		if n.o.Seen != nil {
+			n.o.Seen(slices.DeleteFunc(slices.Clone(nodes), func(one fleet.Node) bool { return one.URL == n.url }))
+		}
 	}) // it ends with ctx, or with the roster after it
 	n.saw(nil)
 }

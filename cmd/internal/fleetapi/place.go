@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi/about"
 	"github.com/coppice-run/coppice/fleet"
+	"github.com/coppice-run/coppice/internal/pause"
 )
 
 // labelFront is the label of a node that has no sessions, which only sends on.
@@ -98,10 +99,22 @@ func (n *Node) begins(ctx context.Context, m *fleet.Member, t about.Target, name
 	if err != nil || id != "" {
 		return id, err
 	}
-	if id = n.choose(t.Key.ID(), avoid); id == "" {
+	if id = n.chosen(ctx, n.choose, t.Key.ID(), avoid); id == "" {
 		return "", n.noNode()
 	}
 	return id, nil
+}
+
+// chosen is what choose says, which is asked again for a moment while no node takes anything: those of
+// an update come one by one.
+func (n *Node) chosen(ctx context.Context, choose func(key string, avoid []string) string, key string, avoid []string) string {
+	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/4)
+	defer cancel()
+	for wait := firstPause; ; {
+		if id := choose(key, avoid); id != "" || len(avoid) > 0 || !pause.Wait(ctx, &wait) {
+			return id
+		}
+	}
 }
 
 // noNode is the answer while no node takes anything.

@@ -30,12 +30,16 @@ func Refusal(status int, code, message, hint string, retry time.Duration) *https
 // refused is the answer for what kept a request from being served here.
 func (n *Node) refused(err error) *httpserver.Refusal {
 	no, is := errors.AsType[*httpserver.Refusal](err)
+	full, isQuota := errors.AsType[*fleet.QuotaError](err)
 	other, isEpoch := errors.AsType[*fleet.EpochError](err)
 	switch {
 	case is:
 		return no
 	case isEpoch:
 		return gone(other.Meant, other.Now, remains{})
+	case isQuota:
+		return Refusal(http.StatusServiceUnavailable, "quota",
+			fmt.Sprintf("there are %d sessions and workspaces in the fleet, as many as there may be: nothing was begun", full.Most), "end one that is not needed, or send it again when one has ended", n.o.TTL/4)
 	case errors.Is(err, fleet.ErrBegun):
 		return Refusal(http.StatusConflict, "begun", err.Error(), "ask for its result: GET /api/executions/ID", 0)
 	case errors.Is(err, fleet.ErrLost):
