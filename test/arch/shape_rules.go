@@ -30,6 +30,7 @@ var knots = map[string]struct {
 	"agent":                  {10, "one tool is a value that calls the next: python falls back to bash, notebooks run python"},
 	"bench/scenario":         {11, "each scenario is a file, and the table of them names all"},
 	"cmd/internal/fleetapi":  {14, "one node: what a request is about, where that is, and what becomes of the node are a file each"},
+	"cmd/internal/cli":       {19, "serve: what it is asked for, a fleet, its tenants, and how it is replaced and ends are a file each"},
 	"cmd/internal/httpapi":   {13, "one handler, with a file for each resource"},
 	"fleet":                  {9, "one member, whose lease, claims, turns, counts and look at the others are a file each"},
 	"cmd/internal/mcpserver": {11, "one server, with a file for each of the protocol's subjects"},

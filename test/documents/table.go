@@ -76,6 +76,7 @@ var table = map[string][]entry{
 		{first: "coppice-fleet serve --fleet 'etcds:", not: "it needs an etcd and a Kubernetes; make test-engines runs such fleets"},
 		{first: "rules:", not: shown},
 		{first: "coppice-fleet serve --fleet 'etcds://10.0.0.1:2379' --fleet-listen", not: "it needs certificates and an etcd; make test-engines runs such nodes"},
+		{first: "coppice token create", not: "it needs certificates and coppice-fleet; make test-adapters runs such tenants"},
 		{first: "COPPICE_TOKEN=$CLIENTS", not: "it needs certificates and a Kubernetes with agent-sandbox; make test-engines runs such fronts"},
 		{first: "rules:", not: shown},
 		{first: "Coppice-Node", not: shown},

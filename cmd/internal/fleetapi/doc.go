@@ -19,7 +19,9 @@
 //     once the node that had it says that the request is new; the result says why it begins
 //     anew.
 //   - So are requests in the words of other protocols ([Node.Speak]): package dialect says
-//     what has to be known of one. Lists are those of all nodes.
+//     what has to be known of one. Lists, the tree and the overview are those of all nodes.
+//   - A checkpoint on disk is of all nodes that have [Options].Records, and of one name there is one:
+//     who writes or drops it has its name for that time.
 //   - A request is sent on once more only when it surely did not arrive, or when it changes
 //     nothing.
 //   - While the directory is away nothing is ended. What needs it is answered 503, with the
