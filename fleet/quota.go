@@ -30,7 +30,7 @@ type quota struct {
 	// unsure says that the record may say more: a swap had no answer.
 	unsure  bool
 	written uint64
-	entry     Entry
+	entry   Entry
 }
 
 // quotaRecord is the record.

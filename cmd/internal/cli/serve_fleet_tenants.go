@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path/filepath"
 	"sync"
@@ -185,10 +186,7 @@ func (t *fleetTenants) drain(ctx context.Context) error {
 		return nil
 	}
 	t.mu.Lock()
-	nodes := make(map[string]*fleetapi.Node, len(t.nodes))
-	for tenant, n := range t.nodes {
-		nodes[tenant] = n
-	}
+	nodes := maps.Clone(t.nodes)
 	t.mu.Unlock()
 	errs := make(chan error, len(nodes))
 	for tenant, n := range nodes {
