@@ -9,7 +9,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -22,7 +21,6 @@ func TestWhatOneBackendRefuses(t *testing.T) {
 	for name, o := range map[string]coppice.Options{
 		"memory":    {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Memory: 1 << 30}},
 		"processes": {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Processes: 1}},
-		"isolation": {Backend: backends.Named(backends.Gateway), Isolation: coppice.Isolation{Level: kernel.IsolationGVisor}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

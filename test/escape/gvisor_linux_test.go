@@ -22,6 +22,7 @@ import (
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/workspace"
 	"github.com/coppice-run/coppice/workspace/procs"
 )
@@ -99,25 +100,33 @@ var sandboxesShare = map[string]string{
 	"slow all of the user down": "those of its own kernel",
 }
 
-// TestWorkspacesApartByKernels has a session of one workspace, and a program of one, attack a
-// session and a program of another, each in a sandbox with a kernel of its own.
+// TestWorkspacesApartByKernels has a session of one workspace attack one of another, each in a
+// sandbox with a kernel of its own, on both backends.
 func TestWorkspacesApartByKernels(t *testing.T) {
 	if lacksGVisor(t) {
 		return
 	}
-	h := host(t, python(t), kernel.IsolationGVisor, shared(t), func(o *coppice.Options) {
-		o.Home, o.Backend = shared(t), coppice.Runner(coppice.RunnerOptions{Spares: -1})
-	})
-	for _, name := range []string{"victim", "attacker"} {
-		folder := shared(t)
-		_, err := h.Workspace(t.Context(), name, workspace.Options{Folder: folder, Env: map[string]string{"HOME": folder}})
-		require.NoError(t, err)
+	for name, o := range map[string]struct {
+		python  string
+		backend coppice.Backend
+	}{
+		"runner":  {python(t), coppice.Runner(coppice.RunnerOptions{Spares: -1})},
+		"gateway": {testpython.Path(t), coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})},
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as the other tables
+			h := host(t, o.python, kernel.IsolationGVisor, shared(t), func(all *coppice.Options) { all.Home, all.Backend = shared(t), o.backend })
+			for _, name := range []string{"victim", "attacker"} {
+				folder := shared(t)
+				_, err := h.Workspace(t.Context(), name, workspace.Options{Folder: folder, Env: map[string]string{"HOME": folder}})
+				require.NoError(t, err)
+			}
+			// Both kernels count their processes from one: those of the victim get numbers that the
+			// attacker has none of.
+			r := call(t, h.Session("first", coppice.InWorkspace("victim")), "import os\nfor _ in range(60):\n    if (pid := os.fork()) == 0: os._exit(0)\n    os.waitpid(pid, 0)")
+			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+			duel(t, "workspace", sandboxesShare, h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
+		})
 	}
-	// Both kernels count their processes from one: those of the victim get numbers that the
-	// attacker has none of.
-	r := call(t, h.Session("first", coppice.InWorkspace("victim")), "import os\nfor _ in range(60):\n    if (pid := os.fork()) == 0: os._exit(0)\n    os.waitpid(pid, 0)")
-	require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
-	duel(t, "workspace", sandboxesShare, h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
 }
 
 // TestAKilledHostOfSandboxes kills a host with SIGKILL whose workspaces have sandboxes, with

@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/jupyter"
-	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -85,7 +84,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		if o.Key.Cwd != "" && !server.rules.Covers(o.Key.Cwd) {
 			return nil, fmt.Errorf("start a kernel: %w", walls.Closed(o.Key.Cwd))
 		}
-		waiting(kernel.Waiting{Subject: opportunity.Processes(server.process())})
+		waiting(kernel.Waiting{Subject: server.subject()})
 		i, err := b.startOn(ctx, server, o, progress)
 		switch {
 		case err == nil:
@@ -277,7 +276,9 @@ func (i *Interpreter) begin(ctx context.Context, s pysrc.KernelSession) (jupyter
 
 // learn notes who the kernel is.
 func (i *Interpreter) learn(reply jupyter.ExecuteReply) {
-	if pid, ok := intExpression(reply, pidExpression); ok {
+	if pid, ok := intExpression(reply, pidExpression); ok && i.server.rules.Inside() {
+		i.within = pid
+	} else if ok {
 		i.info.PID = pid
 		if i.server.Local {
 			if id, err := process.Identify(pid); err == nil {

@@ -27,6 +27,7 @@ type Interpreter struct {
 	// info and identity are set before the interpreter is handed out.
 	info     kernel.Info
 	identity process.Identity // zero when the kernel is not of this machine
+	within   int              // its number in a kernel of its gateway's own; 0: there is none, or it is not known
 	calls    hostCalls
 	python   bool // the kernel's language; others get no code of ours
 	// notice comes before the first output; nil when there is none to show, or it was
@@ -293,7 +294,7 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 // or while the connection is being dialled again. The connection has bounds of
 // its own, and when they are passed the kernel is lost.
 func (i *Interpreter) Ping(ctx context.Context) error {
-	work := watchWork(i.identity)
+	work := watchWork(i.worker())
 	err := i.kernel.Ping(ctx)
 	computes := work.computes()
 	var silent *jupyter.SilentError
@@ -303,7 +304,7 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	if silent.State == "" || silent.Away {
 		return nil
 	}
-	if computes && !process.Ended(i.identity) {
+	if computes && (i.within != 0 || !process.Ended(i.identity)) {
 		return nil
 	}
 	if i.server.Shared != nil && silent.State == "" && !process.Ended(i.server.Shared.Process) && !process.Ended(i.identity) {
@@ -314,9 +315,21 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	return err
 }
 
+// worker is who may be seen to compute when the kernel does: of one without a number here all that
+// it shares its sandbox with.
+func (i *Interpreter) worker() opportunity.Subject {
+	if i.within != 0 {
+		return i.server.subject()
+	}
+	return opportunity.Processes(i.identity)
+}
+
 // Subject is the kernel's process and that of its gateway, which passes requests and
 // answers on. Of a kernel elsewhere nothing is known.
 func (i *Interpreter) Subject() opportunity.Subject {
+	if i.server.rules.Inside() {
+		return i.server.subject()
+	}
 	return opportunity.Processes(i.identity, i.server.process())
 }
 
@@ -367,11 +380,15 @@ func (i *Interpreter) Close(ctx context.Context) error {
 
 // Kill ends the kernel's process, when it is one of this machine.
 func (i *Interpreter) Kill() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if i.within != 0 {
+		_ = i.server.end(ctx, i.within) // as below
+		return
+	}
 	if i.identity.PID == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	process.KillAll(ctx, []process.Identity{i.identity}) // Close tells whether it worked
 }
 

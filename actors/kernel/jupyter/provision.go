@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
@@ -261,6 +262,15 @@ func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
 	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress)
 }
 
+// Brood returns what the gateway runs in where that has a kernel of its own, and with it its
+// kernels, which are no processes of this machine.
+func (p *provided) Brood() (from process.Identity, waiting []int) {
+	if ends, ok := p.Server.ends.Now(); ok && ends[0].rules.Inside() {
+		from = ends[0].Process
+	}
+	return from, nil
+}
+
 // Refused returns the hosts of the network that were asked for and refused.
 func (p *provided) Refused() []kernel.Refusal { return p.Server.egress.Refused() }
 
@@ -310,5 +320,6 @@ var (
 	_ kernel.Secretive = (*provided)(nil)
 	_ kernel.Isolator  = (*provided)(nil)
 	_ kernel.Confiner  = (*provided)(nil)
+	_ kernel.Brooder   = (*provided)(nil)
 	_ kernel.Closer    = (*provided)(nil)
 )
