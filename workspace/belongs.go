@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -70,12 +71,34 @@ func (w *Workspace) beganInside(stop func(messages.ResourceLimitExceeded)) {
 	if !w.place.Inside || !w.limited() {
 		return
 	}
+	w.takeSandbox()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.inside) == mostInside {
 		w.inside = slices.Delete(w.inside, 0, 1)
 	}
 	w.inside = append(w.inside, stop)
+}
+
+// takeSandbox puts what the kernels run in into the control group of the workspace: what it starts
+// from then on begins there.
+func (w *Workspace) takeSandbox() {
+	if w.group == nil || w.place.Brood == nil {
+		return
+	}
+	from, _ := w.place.Brood.Brood()
+	if from.PID <= 0 {
+		return
+	}
+	below, err := process.Descendants(from)
+	for _, id := range append([]process.Identity{from}, below...) {
+		if failed := w.group.Take(id.PID); failed != nil && process.Alive(id) {
+			err = errors.Join(err, failed)
+		}
+	}
+	if err != nil {
+		w.set.o.Logger.Warn("a sandbox is not in the control group of its workspace", "workspace", w.name, "err", err)
+	}
 }
 
 // newPart returns what the next kernel or process, and all that it starts, is known by

@@ -113,7 +113,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	most := w.o.Total
 	if w.group != nil {
 		w.lookAtGroup()
-		if n, err := w.group.Members(); err == nil && (most.Processes <= 0 || len(n) <= most.Processes) {
+		if n, err := w.group.Members(); err == nil && !w.place.Inside && (most.Processes <= 0 || len(n) <= most.Processes) {
 			return a.lookedAtGroup(ctx, len(n), begin)
 		}
 	}
@@ -133,7 +133,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	l.busy = w.uses > 0 || len(members) > len(t.kernels)
 	w.mu.Unlock()
 	w.forgetKernels()
-	if w.group == nil && most.Memory > 0 && sum > most.Memory {
+	if (w.group == nil || w.place.Inside) && most.Memory > 0 && sum > most.Memory {
 		a.memory(ctx, members, t)
 	}
 	if most.Processes > 0 && len(members) > most.Processes {
@@ -182,6 +182,10 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 		}
 		sum += max(members[i].Memory, 0)
 	}
+	if w.place.Inside {
+		a.sandboxes(ctx, parties(members, t), t.running, sum)
+		return
+	}
 	slices.SortFunc(members, func(x, y process.Member) int { return cmp.Compare(y.Memory, x.Memory) })
 	of := map[int]int{}
 	for _, p := range parties(members, t) {
@@ -199,10 +203,41 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 	}
 }
 
+// sandboxes ends the biggest sandbox, until what remains is not too much. All that it runs in is
+// ended together: what is left of one waits for the rest.
+func (a *watch) sandboxes(ctx context.Context, all []*party, running map[int]*Process, sum int64) {
+	w, most := a.w, a.w.o.Total.Memory
+	size := func(p *party) (bytes int64) {
+		for _, m := range p.members {
+			bytes += max(m.Memory, 0)
+		}
+		return bytes
+	}
+	slices.SortFunc(all, func(x, y *party) int { return cmp.Compare(size(y), size(x)) })
+	for _, p := range all {
+		if sum <= most || ctx.Err() != nil {
+			return
+		}
+		e := &ending{root: p.root, met: w.over(messages.LimitMemory, memory(sum), memory(most), "its biggest sandbox was ended, with "+memory(size(p))), all: p.root <= 0}
+		ids := make([]process.Identity, 0, len(p.members))
+		for _, m := range p.members {
+			e.pids, ids = append(e.pids, m.PID), append(ids, m.Identity)
+		}
+		w.met(e)
+		sum -= size(p)
+		if one := running[p.root]; one != nil {
+			_ = one.Stop(ctx, e.met.Error(), -1) // its own actor ends what this could not
+			continue
+		}
+		c, cancel := context.WithTimeout(ctx, killTime)
+		process.KillAll(c, ids) // the next look finds what is left
+		cancel()
+	}
+}
+
 // end ends one process, and says why to what it descends from.
 func (a *watch) end(ctx context.Context, root int, m process.Member, running map[int]*Process, met messages.ResourceLimitExceeded) {
-	// With what kernels without numbers run in, all of them end.
-	a.w.met(&ending{root: root, met: met, pids: []int{m.PID}, all: a.w.place.Inside && root <= 0})
+	a.w.met(&ending{root: root, met: met, pids: []int{m.PID}})
 	if p := running[m.PID]; p != nil {
 		_ = p.Stop(ctx, met.Error(), -1) // its own actor ends what this could not
 		return

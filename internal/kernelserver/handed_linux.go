@@ -66,7 +66,9 @@ const (
 )
 
 // dial returns a new connection to the gateway, which has it when it next looks.
-func (h *handed) dial(ctx context.Context, _, _ string) (net.Conn, error) { return h.connect(ctx, sayServe) }
+func (h *handed) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	return h.connect(ctx, sayServe)
+}
 
 func (h *handed) connect(ctx context.Context, kind byte) (net.Conn, error) {
 	ours, theirs, err := ends()

@@ -220,7 +220,7 @@ func (r Rules) spec(c Command, root string, mounts []ociMount) ociSpec {
 }
 
 // mounts returns what a sandbox has of the host's files, the outer folders first, and file
-// systems of its own.
+// systems of its own. No place has two: runsc says nothing of which of them would be seen.
 func (r Rules) mounts(nothing string) []ociMount {
 	own := func(at, kind string, options ...string) ociMount { return ociMount{at, kind, kind, options} }
 	bind := func(at, from, access string) ociMount { return ociMount{at, "bind", from, []string{"rbind", access}} }
@@ -230,8 +230,15 @@ func (r Rules) mounts(nothing string) []ociMount {
 	covered := func(path string) bool {
 		return slices.ContainsFunc(files, func(m ociMount) bool { return within(path, m.Destination) && m.Type == "bind" })
 	}
+	var write []string
+	for _, p := range r.Write {
+		write = append(write, filepath.Clean(p))
+	}
+	slices.Sort(write)
+	write = slices.Compact(write)
+	changes := func(path string) bool { return slices.ContainsFunc(write, func(w string) bool { return within(path, w) }) }
 	for _, p := range r.readable() { // sorted: what lies in another comes behind it
-		if within(p, "/proc") || within(p, "/sys") || within(p, "/dev") || covered(p) {
+		if within(p, "/proc") || within(p, "/sys") || within(p, "/dev") || covered(p) || changes(p) {
 			continue
 		}
 		files = append(files, bind(p, p, "ro"))
@@ -249,12 +256,10 @@ func (r Rules) mounts(nothing string) []ociMount {
 		return slices.ContainsFunc(files, func(m ociMount) bool { return m.Type != "bind" && within(path, m.Destination) })
 	}
 	for _, p := range r.readable() { // what is named in a closed folder is open
-		if hidden(p) {
+		if hidden(p) && !changes(p) {
 			files = append(files, bind(p, p, "ro"))
 		}
 	}
-	write := slices.Clone(r.Write)
-	slices.Sort(write)
 	for _, p := range write {
 		files = append(files, bind(p, p, "rw"))
 	}
