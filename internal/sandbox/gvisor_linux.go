@@ -236,7 +236,9 @@ func (r Rules) mounts(nothing string) []ociMount {
 	}
 	slices.Sort(write)
 	write = slices.Compact(write)
-	changes := func(path string) bool { return slices.ContainsFunc(write, func(w string) bool { return within(path, w) }) }
+	changes := func(path string) bool {
+		return slices.ContainsFunc(write, func(w string) bool { return within(path, w) })
+	}
 	for _, p := range r.readable() { // sorted: what lies in another comes behind it
 		if within(p, "/proc") || within(p, "/sys") || within(p, "/dev") || covered(p) || changes(p) {
 			continue

@@ -146,8 +146,21 @@ func TestASandboxThatEnds(t *testing.T) {
 	if lacksGVisor(t) {
 		return
 	}
+	for name, o := range map[string]struct {
+		python  string
+		backend coppice.Backend
+	}{
+		"runner":  {python(t), coppice.Runner(coppice.RunnerOptions{})},
+		"gateway": {testpython.Path(t), coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})},
+	} {
+		t.Run(name, func(t *testing.T) { endsASandbox(t, o.python, o.backend) }) //nolint:paralleltest // it looks at all sandboxes
+	}
+}
+
+func endsASandbox(t *testing.T, python string, backend coppice.Backend) {
+	t.Helper()
 	dir := shared(t)
-	h := host(t, python(t), kernel.IsolationGVisor, dir)
+	h := host(t, python, kernel.IsolationGVisor, dir, func(o *coppice.Options) { o.Backend = backend })
 	sandboxes := func() []proc.Process {
 		return slices.DeleteFunc(proc.Below(os.Getpid()), func(p proc.Process) bool { return !strings.HasPrefix(p.Command, "runsc-") })
 	}
