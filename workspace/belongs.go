@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -60,44 +59,6 @@ func (w *Workspace) Began(i kernel.Info, stop func(messages.ResourceLimitExceede
 		w.mu.Lock()
 		w.kernels[i.PID] = root{id: id, part: part, stop: stop}
 		w.mu.Unlock()
-	}
-}
-
-// mostInside is how many kernels without numbers are remembered: the newest.
-const mostInside = 1024
-
-// beganInside remembers how a kernel is stopped that this system does not see.
-func (w *Workspace) beganInside(stop func(messages.ResourceLimitExceeded)) {
-	if !w.place.Inside || !w.limited() {
-		return
-	}
-	w.takeSandbox()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.inside) == mostInside {
-		w.inside = slices.Delete(w.inside, 0, 1)
-	}
-	w.inside = append(w.inside, stop)
-}
-
-// takeSandbox puts what the kernels run in into the control group of the workspace: what it starts
-// from then on begins there.
-func (w *Workspace) takeSandbox() {
-	if w.group == nil || w.place.Brood == nil {
-		return
-	}
-	from, _ := w.place.Brood.Brood()
-	if from.PID <= 0 {
-		return
-	}
-	below, err := process.Descendants(from)
-	for _, id := range append([]process.Identity{from}, below...) {
-		if failed := w.group.Take(id.PID); failed != nil && process.Alive(id) {
-			err = errors.Join(err, failed)
-		}
-	}
-	if err != nil {
-		w.set.o.Logger.Warn("a sandbox is not in the control group of its workspace", "workspace", w.name, "err", err)
 	}
 }
 
@@ -236,7 +197,7 @@ func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails)
 	if w.group != nil {
 		w.lookAtGroup()
 		// The system may refuse what comes before the next look, and the code be over by then.
-		if most := w.o.Total.Processes; raised != nil && most > 0 && len(w.inGroup()) > most {
+		if most := w.o.Total.Processes; raised != nil && most > 0 && !w.place.Inside && len(w.inGroup()) > most {
 			w.tooMany(context.Background(), nil, pid)
 		}
 	}

@@ -57,8 +57,6 @@ func (g *groups) new(ctx context.Context, t Total, inside, looks bool) (*cgroup.
 	switch {
 	case !t.watched():
 		return nil, "", nil
-	case inside && t.Processes > 0:
-		return nil, "", &OptionsError{"total", "a limit of processes for a workspace as a whole is not kept to where it has a kernel of its own (isolation gvisor), whose processes this system does not see; leave it out, or limit those of each session (Limits.Processes)"}
 	case inside && t.Processors <= 0:
 		return nil, keptInside, nil
 	}
@@ -73,8 +71,7 @@ func (g *groups) new(ctx context.Context, t Total, inside, looks bool) (*cgroup.
 		limits := cgroup.Limits{Memory: t.Memory, Processors: t.Processors}
 		if inside { // looks know the sandboxes, of which one is ended and not all
 			limits.Memory = 0
-		}
-		if t.Processes > 0 {
+		} else if t.Processes > 0 {
 			limits.Tasks = t.Processes + min(groupTasks, math.MaxInt-t.Processes)
 		}
 		group, err := tree.New(limits)

@@ -62,6 +62,8 @@ type Place struct {
 	// Inside says that its kernels run in a kernel of their own, so that this system sees what
 	// they run in and none of their processes.
 	Inside bool
+	// Count counts what runs in the sandbox that a process makes, by its number. nil: nothing does.
+	Count func(ctx context.Context, pid int) (int, error)
 }
 
 // Set is the workspaces of a host. Make it with New, put its Spec into the tree, and

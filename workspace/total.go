@@ -19,8 +19,8 @@ import (
 // second, and less often when a look takes long; until the next one it may have more.
 // On other systems Output alone is kept to, and the others are refused. [Info.Kept] says which.
 // On the rung gvisor, Memory is what its sandboxes take, and the biggest of those is ended, with all
-// sessions of the workspace where it is theirs; Processors is kept to by a control group that they are in,
-// and Processes is refused.
+// sessions of the workspace where it is theirs; so is the one that has most processes, where there are
+// more than Processes, which are counted about once a second; Processors is kept to by a control group that they are in.
 type Total struct {
 	// Memory is in bytes, without files that were read. When there is more, the process that has most is ended, again
 	// and again; by a control group, all of the workspace is.

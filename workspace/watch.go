@@ -123,20 +123,27 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	if err != nil {
 		return l // this system cannot tell, and such limits were refused
 	}
+	n := len(members)
+	if w.place.Inside && most.Processes > 0 {
+		var all map[int]int
+		if n, all = w.countInside(ctx, t); n > most.Processes {
+			a.crowded(ctx, boxes(members, t), t.running, n, all)
+		}
+	}
 	l.took = time.Since(begin)
 	var sum int64
 	for _, m := range members {
 		sum += max(m.Memory, 0)
 	}
 	w.mu.Lock()
-	w.used.At, w.used.Memory, w.used.Processes = time.Now(), sum, len(members)
+	w.used.At, w.used.Memory, w.used.Processes = time.Now(), sum, n
 	l.busy = w.uses > 0 || len(members) > len(t.kernels)
 	w.mu.Unlock()
 	w.forgetKernels()
 	if (w.group == nil || w.place.Inside) && most.Memory > 0 && sum > most.Memory {
 		a.memory(ctx, members, t)
 	}
-	if most.Processes > 0 && len(members) > most.Processes {
+	if !w.place.Inside && most.Processes > 0 && len(members) > most.Processes {
 		w.tooMany(ctx, members, 0)
 	}
 	if l.busy {
@@ -161,17 +168,6 @@ func (a *watch) lookedAtGroup(ctx context.Context, n int, begin time.Time) looke
 	return l
 }
 
-// runIn is the process that kernels without numbers run in.
-func (w *Workspace) runIn() []int {
-	if !w.place.Inside || w.place.Brood == nil {
-		return nil
-	}
-	if from, _ := w.place.Brood.Brood(); from.PID > 0 {
-		return []int{from.PID}
-	}
-	return nil
-}
-
 // memory ends the biggest process, until what remains is not too much.
 func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 	w, most := a.w, a.w.o.Total.Memory
@@ -183,7 +179,7 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 		sum += max(members[i].Memory, 0)
 	}
 	if w.place.Inside {
-		a.sandboxes(ctx, parties(members, t), t.running, sum)
+		a.sandboxes(ctx, boxes(members, t), t.running, sum)
 		return
 	}
 	slices.SortFunc(members, func(x, y process.Member) int { return cmp.Compare(y.Memory, x.Memory) })
@@ -200,38 +196,6 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 		done := "its biggest process was ended, with " + memory(m.Memory)
 		a.end(ctx, of[m.PID], m, t.running, w.over(messages.LimitMemory, memory(sum), memory(most), done))
 		sum -= max(m.Memory, 0)
-	}
-}
-
-// sandboxes ends the biggest sandbox, until what remains is not too much. All that it runs in is
-// ended together: what is left of one waits for the rest.
-func (a *watch) sandboxes(ctx context.Context, all []*party, running map[int]*Process, sum int64) {
-	w, most := a.w, a.w.o.Total.Memory
-	size := func(p *party) (bytes int64) {
-		for _, m := range p.members {
-			bytes += max(m.Memory, 0)
-		}
-		return bytes
-	}
-	slices.SortFunc(all, func(x, y *party) int { return cmp.Compare(size(y), size(x)) })
-	for _, p := range all {
-		if sum <= most || ctx.Err() != nil {
-			return
-		}
-		e := &ending{root: p.root, met: w.over(messages.LimitMemory, memory(sum), memory(most), "its biggest sandbox was ended, with "+memory(size(p))), all: p.root <= 0}
-		ids := make([]process.Identity, 0, len(p.members))
-		for _, m := range p.members {
-			e.pids, ids = append(e.pids, m.PID), append(ids, m.Identity)
-		}
-		w.met(e)
-		sum -= size(p)
-		if one := running[p.root]; one != nil {
-			_ = one.Stop(ctx, e.met.Error(), -1) // its own actor ends what this could not
-			continue
-		}
-		c, cancel := context.WithTimeout(ctx, killTime)
-		process.KillAll(c, ids) // the next look finds what is left
-		cancel()
 	}
 }
 

@@ -155,6 +155,27 @@ func (r Rules) bundle(path string, c Command) (Command, error) {
 	}, nil
 }
 
+// Count says how many processes there are in a sandbox, by the command that runs it (its program
+// and its arguments, as the system tells them). What is in it has no say in that.
+func Count(ctx context.Context, command []string) (int, error) {
+	run := slices.Index(command, "run")
+	if run < 1 || len(command) < run+2 {
+		return 0, errors.New("count the processes of a sandbox: the command does not run one")
+	}
+	words := append(slices.Clone(command[1:run]), "ps", "-format=json", command[len(command)-1])
+	cmd := exec.CommandContext(ctx, command[0], words...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("count the processes of a sandbox: %w", err)
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(out, &all); err != nil {
+		return 0, fmt.Errorf("count the processes of a sandbox: %w", err)
+	}
+	return len(all), nil
+}
+
 // Parts of the description of a sandbox, as the Open Container Initiative has them.
 type (
 	ociSpec struct {
