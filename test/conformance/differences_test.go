@@ -5,6 +5,7 @@ package conformance_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,6 +21,7 @@ func TestWhatOneBackendRefuses(t *testing.T) {
 	t.Parallel()
 	for name, o := range map[string]coppice.Options{
 		"memory":    {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Memory: 1 << 30}},
+		"processor": {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{CPU: time.Second}},
 		"processes": {Backend: backends.Named(backends.Gateway), Limits: coppice.Limits{Processes: 1}},
 	} {
 		t.Run(name, func(t *testing.T) {

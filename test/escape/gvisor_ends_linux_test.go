@@ -74,6 +74,8 @@ func TestLimitsOfKernelsInSandboxes(t *testing.T) {
 	require.NoError(t, err)
 	many, err := h.Workspace(t.Context(), "many", workspace.Options{Total: workspace.Total{Processes: 30}})
 	require.NoError(t, err)
+	few, err := h.Workspace(t.Context(), "few", workspace.Options{Limits: coppice.Limits{Files: 40}})
+	require.NoError(t, err)
 	all, err := h.Workspace(t.Context(), "all", workspace.Options{Total: workspace.Total{Memory: 500 << 20, Output: 1 << 20}, Quota: 8 << 20})
 	require.NoError(t, err)
 	for _, c := range []struct {
@@ -84,6 +86,7 @@ func TestLimitsOfKernelsInSandboxes(t *testing.T) {
 		{brief, messages.LimitRuntime, "while True: pass"},
 		{brief, messages.LimitRuntime, "sum(range(10**14))"},
 		{many, messages.LimitProcesses, many60},
+		{few, messages.LimitFiles, "all = []\nwhile True: all.append(open('/dev/null'))"},
 		{all, messages.LimitMemory, "import time\nb = []\nwhile True: b.append(bytearray(b'x') * (8 << 20)); time.sleep(0.02)"},
 		{all, messages.LimitOutput, "while True: print('x' * 1000)"},
 		{all, messages.LimitDisk, "import time\nfor i in range(40): open(f'f{i}', 'wb').write(bytes(1 << 20))\ntime.sleep(60)"},

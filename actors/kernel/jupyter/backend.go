@@ -46,6 +46,9 @@ type Options struct {
 	// directory, which needs the helpers. "": it has no modules. It is
 	// called for each session, from any goroutine. nil: no session has modules.
 	Modules func(cwd string) string
+	// Files is how many files the code of a kernel of Python may have open, with those that it
+	// starts as many each. 0: as many as the system says.
+	Files int
 }
 
 // Backend makes kernels on one server. Any goroutine may use it.
@@ -129,7 +132,7 @@ func (e *Endpoint) died(ctx context.Context, err error) bool {
 
 // startOn makes a kernel on one server.
 func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartOptions, progress func(string)) (*Interpreter, error) {
-	i := &Interpreter{server: server}
+	i := &Interpreter{server: server, files: b.o.Files}
 	var err error
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")
@@ -226,6 +229,7 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, helper
 	}
 	env, place := i.hostPlace(i.environment(o.Env))
 	place.Cwd, place.Env, place.Remote, place.Helpers = o.Key.Cwd, env, !i.server.Local, helpers
+	place.Files = i.files
 	if i.server.Shared != nil {
 		place.Keep = ours(env)
 	}

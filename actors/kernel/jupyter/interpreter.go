@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +28,7 @@ type Interpreter struct {
 	info     kernel.Info
 	identity process.Identity // zero when the kernel is not of this machine
 	within   int              // its number in a kernel of its gateway's own; 0: there is none, or it is not known
+	files    int              // how many files code may have open; 0: any number
 	calls    hostCalls
 	python   bool // the kernel's language; others get no code of ours
 	// notice comes before the first output; nil when there is none to show, or it was
@@ -85,6 +87,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	return i.cell(ctx, r, emit)
 }
 
+// tooMany is how Python says that no more files may be open (EMFILE).
+const tooMany = "[Errno 24]"
+
 // cell runs the code of a cell.
 func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
 	i.calls.begin(r.Call)
@@ -117,6 +122,9 @@ func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(
 	}
 	if out.Error != nil {
 		reply.Error = out.Error
+		if i.files > 0 && out.Error.Name == "OSError" && strings.Contains(out.Error.Message, tooMany) {
+			reply.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitFiles}
+		}
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
 	}
 	if out.StdinRequested || out.Error != nil && out.Error.Name == "StdinNotImplementedError" {

@@ -200,11 +200,13 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch only := (kernel.Limits{Runtime: s.Limits.Runtime}); {
+	switch only := (kernel.Limits{Runtime: s.Limits.Runtime, Files: s.Limits.Files}); {
 	case s.Limits.Negative():
 		return nil, fmt.Errorf("a limit of sessions is negative: %+v", s.Limits)
 	case s.Limits != only:
-		return nil, errors.New("the gateway backend has no limits but Runtime; use the runner backend")
+		return nil, errors.New("the gateway backend has no limits of a session but Runtime and Files; use the runner backend, or limit all of a workspace (workspace.Total)")
+	case s.Limits.Files > 0 && o.URL != "":
+		return nil, errors.New("the files of kernels cannot be limited on a server that somebody else runs; leave Files out")
 	}
 	isolation, err := isolate(s.Isolation, o.URL, o.Shared, s.Keep || o.KeepSessions)
 	if err != nil {
@@ -238,7 +240,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 		journal = sharedgateway.DirIn(s.Dir)
 	}
 	return &provided{
-		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules}),
+		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules, Files: s.Limits.Files}),
 		Server:  server, site: s, remotes: remotes, level: level, description: description,
 	}, nil
 }
