@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -145,7 +144,7 @@ func TestHandedToNoOne(t *testing.T) {
 			require.NoError(t, conn.Close())
 		}
 	}
-	require.True(t, strings.Contains(err.Error(), "timeout"), "%v", err)
+	require.ErrorContains(t, err, "timeout")
 	require.NoError(t, stdin.Close())
 	_, err = h.dial(t.Context(), "", "")
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)

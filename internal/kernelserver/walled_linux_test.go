@@ -97,7 +97,7 @@ func TestInAKernelOfItsOwn(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				require.NoError(t, s.Stop(ctx))
-				_, err = client.Get(s.URL()) //nolint:noctx // nobody is there
+				_, err = client.Get(s.URL()) // nobody is there
 				require.Error(t, err)
 			})
 		}

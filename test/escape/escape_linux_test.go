@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,7 +191,7 @@ func asNobody(t *testing.T, tests string, env ...string) string {
 	defer func() { require.NoError(t, os.RemoveAll(temp)) }()
 	require.NoError(t, os.Chown(temp, nobody, nobody))
 	cmd.Dir = home
-	cmd.Env = append(env, "HOME="+home, "TMPDIR="+temp, "PATH="+os.Getenv("PATH")) // where the programs of the rungs may be
+	cmd.Env = slices.Concat(env, []string{"HOME=" + home, "TMPDIR=" + temp, "PATH=" + os.Getenv("PATH")}) // where the programs of the rungs may be
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
