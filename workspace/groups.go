@@ -53,12 +53,11 @@ func (g *groups) close() error {
 
 // new makes the group of a workspace that has such limits, and says what keeps to them.
 // nil: it has none. The error is an *OptionsError for what can be kept to by nothing here.
-func (g *groups) new(ctx context.Context, t Total, p Place, looks bool) (*cgroup.Group, string, error) {
-	inside := p.Inside
+func (g *groups) new(ctx context.Context, t Total, inside, counted, looks bool) (*cgroup.Group, string, error) {
 	switch {
 	case !t.watched():
 		return nil, "", nil
-	case inside && t.Processes > 0 && p.Count == nil:
+	case inside && t.Processes > 0 && !counted:
 		return nil, "", &OptionsError{"total", "a limit of processes is not kept to where nothing counts those of a kernel of its own; leave it out"}
 	case inside && t.Processors <= 0:
 		return nil, keptInside, nil

@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -197,6 +198,68 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 		a.end(ctx, of[m.PID], m, t.running, w.over(messages.LimitMemory, memory(sum), memory(most), done))
 		sum -= max(m.Memory, 0)
 	}
+}
+
+// boxes puts members together by the sandbox that they belong to: those of a process, and those of
+// the kernels, which is 0.
+func boxes(members []process.Member, t those) []*party {
+	kernels := &party{}
+	all := slices.DeleteFunc(parties(members, t), func(p *party) bool {
+		if p.root <= 0 {
+			kernels.members = append(kernels.members, p.members...)
+		}
+		return p.root <= 0
+	})
+	if len(kernels.members) > 0 {
+		all = append(all, kernels)
+	}
+	return all
+}
+
+// crowded ends the sandbox in which most runs: there are n processes in all.
+func (a *watch) crowded(ctx context.Context, parts []*party, running map[int]*Process, n int, all map[int]int) {
+	if len(parts) == 0 {
+		return
+	}
+	p := slices.MaxFunc(parts, func(x, y *party) int { return cmp.Compare(all[x.root], all[y.root]) })
+	a.endSandbox(ctx, p, running, a.w.over(messages.LimitProcesses, count(n), count(a.w.o.Total.Processes), fmt.Sprintf("the sandbox with most of them was ended, with %d", all[p.root])))
+}
+
+// sandboxes ends the biggest sandbox, until what remains is not too much.
+func (a *watch) sandboxes(ctx context.Context, parts []*party, running map[int]*Process, sum int64) {
+	w, most := a.w, a.w.o.Total.Memory
+	size := func(p *party) (bytes int64) {
+		for _, m := range p.members {
+			bytes += max(m.Memory, 0)
+		}
+		return bytes
+	}
+	slices.SortFunc(parts, func(x, y *party) int { return cmp.Compare(size(y), size(x)) })
+	for _, p := range parts {
+		if sum <= most || ctx.Err() != nil {
+			return
+		}
+		a.endSandbox(ctx, p, running, w.over(messages.LimitMemory, memory(sum), memory(most), "its biggest sandbox was ended, with "+memory(size(p))))
+		sum -= size(p)
+	}
+}
+
+// endSandbox ends all together that a sandbox runs in, for what is left of one waits for the rest,
+// and says why to what was in it.
+func (a *watch) endSandbox(ctx context.Context, p *party, running map[int]*Process, met messages.ResourceLimitExceeded) {
+	e := &ending{root: p.root, met: met, all: p.root == 0}
+	ids := make([]process.Identity, 0, len(p.members))
+	for _, m := range p.members {
+		e.pids, ids = append(e.pids, m.PID), append(ids, m.Identity)
+	}
+	a.w.met(e)
+	if one := running[p.root]; one != nil {
+		_ = one.Stop(ctx, met.Error(), -1) // its own actor ends what this could not
+		return
+	}
+	c, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	process.KillAll(c, ids) // the next look finds what is left
 }
 
 // end ends one process, and says why to what it descends from.

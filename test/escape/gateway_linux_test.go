@@ -132,10 +132,11 @@ func TestEscapesOfKernelsOfAnOrdinaryUser(t *testing.T) {
 		return
 	}
 	path, packages := forAll(t)
-	out := asNobody(t, "^(TestEscapesOfKernels|TestKernelsBehindWalls)$",
+	out := asNobody(t, "^(TestEscapesOfKernels|TestKernelsBehindWalls|TestNeighboursOfOneUser|TestWorkspacesApartByKernels)$",
 		"COPPICE_TEST_PYTHON="+path, packagesVariable+"="+strings.Join(packages, string(filepath.ListSeparator)))
 	require.Contains(t, out, "--- PASS: TestEscapesOfKernels/seccomp/fork=true")
 	require.Contains(t, out, "--- PASS: TestKernelsBehindWalls/seccomp")
+	require.Contains(t, out, "--- PASS: TestNeighboursOfOneUser/seccomp_gateway")
 }
 
 // TestKernelsBehindWalls: what a kernel needs works behind them, and it does nothing to its

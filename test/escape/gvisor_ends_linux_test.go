@@ -1,8 +1,10 @@
 package escape_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -12,7 +14,6 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -141,13 +142,22 @@ func TestProcessorsOfSandboxes(t *testing.T) {
 // used is the processor time of all that a process has started and that lives.
 func used(t *testing.T, pid int) time.Duration {
 	t.Helper()
-	sum := time.Duration(0)
+	const tick = 10 * time.Millisecond
+	sum := 0
 	for _, p := range proc.Below(pid) {
-		if one, err := process.CPUTime(p.PID); err == nil {
-			sum += one
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(data), ") ")
+		f := strings.Fields(rest)
+		for _, field := range f[11:13] { // in itself, and in the system
+			n, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			sum += n
 		}
 	}
-	return sum
+	return time.Duration(sum) * tick
 }
 
 // TestASandboxThatEnds: the sessions of a sandbox are lost with it, also when one of them ends
