@@ -114,7 +114,10 @@ func TestWorkspacesApartByKernels(t *testing.T) {
 		"gateway": {testpython.Path(t), coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})},
 	} {
 		t.Run(name, func(t *testing.T) { //nolint:paralleltest // as the other tables
-			h := host(t, o.python, kernel.IsolationGVisor, shared(t), func(all *coppice.Options) { all.Home, all.Backend = shared(t), o.backend })
+			h := host(t, o.python, kernel.IsolationGVisor, shared(t), func(all *coppice.Options) {
+				all.Home, all.Backend = shared(t), o.backend
+				all.Isolation.Read = filepath.SplitList(os.Getenv(packagesVariable))
+			})
 			for _, name := range []string{"victim", "attacker"} {
 				folder := shared(t)
 				_, err := h.Workspace(t.Context(), name, workspace.Options{Folder: folder, Env: map[string]string{"HOME": folder}})

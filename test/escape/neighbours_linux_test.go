@@ -247,6 +247,9 @@ func sharedOn(rung string) map[string]string {
 	}
 	if os.Geteuid() != 0 {
 		delete(all, "become root")
+		if rung == kernel.IsolationLandlock {
+			all["slow all of the user down"] = "which root's session may not, since it has lost the right to"
+		}
 	}
 	return all
 }
