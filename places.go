@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/process"
+	"github.com/coppice-run/coppice/internal/sandbox"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -66,9 +67,20 @@ func (h *Host) placeOf(folder string, o workspace.Options) (workspace.Place, err
 	}
 	if i, ok := b.(kernel.Isolator); ok {
 		place.Rung, place.About = i.Isolation()
-		place.Inside = place.Rung == kernel.IsolationGVisor
+		if place.Inside = place.Rung == kernel.IsolationGVisor; place.Inside {
+			place.Count = countInside
+		}
 	}
 	return place, nil
+}
+
+// countInside counts the processes in the sandbox that a process of this host makes.
+func countInside(ctx context.Context, pid int) (int, error) {
+	command, err := process.Arguments(pid)
+	if err != nil {
+		return 0, err
+	}
+	return sandbox.Count(ctx, command)
 }
 
 // kernelIn completes the options of a kernel with what its workspace has.

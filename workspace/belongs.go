@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -70,12 +71,69 @@ func (w *Workspace) beganInside(stop func(messages.ResourceLimitExceeded)) {
 	if !w.place.Inside || !w.limited() {
 		return
 	}
+	w.takeSandbox()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.inside) == mostInside {
 		w.inside = slices.Delete(w.inside, 0, 1)
 	}
 	w.inside = append(w.inside, stop)
+}
+
+// takeSandbox puts what the kernels run in into the control group of the workspace: what it starts
+// from then on begins there.
+func (w *Workspace) takeSandbox() {
+	if w.group == nil || w.place.Brood == nil {
+		return
+	}
+	from, _ := w.place.Brood.Brood()
+	if from.PID <= 0 {
+		return
+	}
+	below, err := process.Descendants(from)
+	for _, id := range append([]process.Identity{from}, below...) {
+		if failed := w.group.Take(id.PID); failed != nil && process.Alive(id) {
+			err = errors.Join(err, failed)
+		}
+	}
+	if err != nil {
+		w.set.o.Logger.Warn("a sandbox is not in the control group of its workspace", "workspace", w.name, "err", err)
+	}
+}
+
+// runIn is the process that kernels without numbers run in.
+func (w *Workspace) runIn() []int {
+	if !w.place.Inside || w.place.Brood == nil {
+		return nil
+	}
+	if from, _ := w.place.Brood.Brood(); from.PID > 0 {
+		return []int{from.PID}
+	}
+	return nil
+}
+
+// countTime bounds the count of one sandbox.
+const countTime = 5 * time.Second
+
+// countInside counts what runs in the sandboxes of the workspace, in all of them and in that of
+// each process; 0 is that of the kernels. What cannot be counted just now has nothing.
+func (w *Workspace) countInside(ctx context.Context, t those) (sum int, all map[int]int) {
+	all = map[int]int{}
+	count := func(root, pid int) {
+		c, cancel := context.WithTimeout(ctx, countTime)
+		defer cancel()
+		if n, err := w.place.Count(c, pid); err == nil {
+			all[root] = n
+			sum += n
+		}
+	}
+	for _, pid := range w.runIn() {
+		count(0, pid)
+	}
+	for pid := range t.running {
+		count(pid, pid)
+	}
+	return sum, all
 }
 
 // newPart returns what the next kernel or process, and all that it starts, is known by
@@ -213,7 +271,7 @@ func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails)
 	if w.group != nil {
 		w.lookAtGroup()
 		// The system may refuse what comes before the next look, and the code be over by then.
-		if most := w.o.Total.Processes; raised != nil && most > 0 && len(w.inGroup()) > most {
+		if most := w.o.Total.Processes; raised != nil && most > 0 && !w.place.Inside && len(w.inGroup()) > most {
 			w.tooMany(context.Background(), nil, pid)
 		}
 	}

@@ -53,14 +53,14 @@ func (g *groups) close() error {
 
 // new makes the group of a workspace that has such limits, and says what keeps to them.
 // nil: it has none. The error is an *OptionsError for what can be kept to by nothing here.
-func (g *groups) new(ctx context.Context, t Total, inside, looks bool) (*cgroup.Group, string, error) {
+func (g *groups) new(ctx context.Context, t Total, inside, counted, looks bool) (*cgroup.Group, string, error) {
 	switch {
 	case !t.watched():
 		return nil, "", nil
-	case inside && (t.Processes > 0 || t.Processors > 0):
-		return nil, "", &OptionsError{"total", "limits of processes and processors for a workspace as a whole are not kept to where it has a kernel of its own (isolation gvisor), whose processes this system does not see; leave them out"}
-	case inside:
-		return nil, keptByLooks + ", which are those that its sandboxes run in", nil
+	case inside && t.Processes > 0 && !counted:
+		return nil, "", &OptionsError{"total", "a limit of processes is not kept to where nothing counts those of a kernel of its own; leave it out"}
+	case inside && t.Processors <= 0:
+		return nil, keptInside, nil
 	}
 	if looks && process.Tallies && t.Processors <= 0 {
 		return nil, keptByLooks, nil
@@ -71,12 +71,17 @@ func (g *groups) new(ctx context.Context, t Total, inside, looks bool) (*cgroup.
 	}
 	if err == nil {
 		limits := cgroup.Limits{Memory: t.Memory, Processors: t.Processors}
-		if t.Processes > 0 {
+		if inside { // looks know the sandboxes, of which one is ended and not all
+			limits.Memory = 0
+		} else if t.Processes > 0 {
 			limits.Tasks = t.Processes + min(groupTasks, math.MaxInt-t.Processes)
 		}
 		group, err := tree.New(limits)
 		if err != nil {
 			return nil, "", err
+		}
+		if inside {
+			return group, keptInside + "; processors by a control group that they are in", nil
 		}
 		return group, keptByGroup, nil
 	}

@@ -238,7 +238,7 @@ func (w *Workspace) endParty(ctx context.Context, root int, part process.Part, a
 // result is given: what came while it was being stopped, too. A kernel that is lost, or given
 // up, ends with it.
 func (w *Workspace) Stopped(pid int, met messages.ResourceLimitExceeded, lost bool) {
-	if met.Limit != messages.LimitProcesses {
+	if met.Limit != messages.LimitProcesses || w.place.Inside { // where it has ended with its sandbox
 		return
 	}
 	w.parting.Lock()

@@ -62,6 +62,8 @@ type Place struct {
 	// Inside says that its kernels run in a kernel of their own, so that this system sees what
 	// they run in and none of their processes.
 	Inside bool
+	// Count counts what runs in the sandbox that a process makes, by its number. nil: nothing does.
+	Count func(ctx context.Context, pid int) (int, error)
 }
 
 // Set is the workspaces of a host. Make it with New, put its Spec into the tree, and
@@ -148,7 +150,7 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	now := time.Now()
 	w := &Workspace{set: s, name: name, o: o, made: now, last: now, folder: folder, place: place, mark: cmp.Or(place.Mark, process.NewMark()), kernels: map[int]root{}, done: make(chan struct{}), labels: o.Labels, endAt: o.EndAt, idleEnd: o.IdleEnd}
 	w.unclaim = w.owner().Claim(w.mark)
-	if w.group, w.kept, err = s.groups.new(ctx, o.Total, place.Inside, s.limits.looks); err != nil {
+	if w.group, w.kept, err = s.groups.new(ctx, o.Total, place.Inside, place.Count != nil, s.limits.looks); err != nil {
 		w.discard()
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}

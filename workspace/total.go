@@ -19,7 +19,8 @@ import (
 // second, and less often when a look takes long; until the next one it may have more.
 // On other systems Output alone is kept to, and the others are refused. [Info.Kept] says which.
 // On the rung gvisor, Memory is what its sandboxes take, and the biggest of those is ended, with all
-// sessions of the workspace where it is theirs; Processes and Processors are refused.
+// sessions of the workspace where it is theirs; so is the one that has most processes, where there are
+// more than Processes, which are counted about once a second; Processors is kept to by a control group that they are in.
 type Total struct {
 	// Memory is in bytes, without files that were read. When there is more, the process that has most is ended, again
 	// and again; by a control group, all of the workspace is.
@@ -55,6 +56,7 @@ type Usage struct {
 const (
 	keptByGroup = "a control group of the workspace"
 	keptByLooks = "looks at its processes, ten times a second"
+	keptInside  = keptByLooks + ", which are those that its sandboxes run in"
 )
 
 // watched reports whether something is limited that has to be looked at.

@@ -3,6 +3,7 @@ package workspace
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -113,7 +114,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	most := w.o.Total
 	if w.group != nil {
 		w.lookAtGroup()
-		if n, err := w.group.Members(); err == nil && (most.Processes <= 0 || len(n) <= most.Processes) {
+		if n, err := w.group.Members(); err == nil && !w.place.Inside && (most.Processes <= 0 || len(n) <= most.Processes) {
 			return a.lookedAtGroup(ctx, len(n), begin)
 		}
 	}
@@ -123,20 +124,27 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	if err != nil {
 		return l // this system cannot tell, and such limits were refused
 	}
+	n := len(members)
+	if w.place.Inside && most.Processes > 0 {
+		var all map[int]int
+		if n, all = w.countInside(ctx, t); n > most.Processes {
+			a.crowded(ctx, boxes(members, t), t.running, n, all)
+		}
+	}
 	l.took = time.Since(begin)
 	var sum int64
 	for _, m := range members {
 		sum += max(m.Memory, 0)
 	}
 	w.mu.Lock()
-	w.used.At, w.used.Memory, w.used.Processes = time.Now(), sum, len(members)
+	w.used.At, w.used.Memory, w.used.Processes = time.Now(), sum, n
 	l.busy = w.uses > 0 || len(members) > len(t.kernels)
 	w.mu.Unlock()
 	w.forgetKernels()
-	if w.group == nil && most.Memory > 0 && sum > most.Memory {
+	if (w.group == nil || w.place.Inside) && most.Memory > 0 && sum > most.Memory {
 		a.memory(ctx, members, t)
 	}
-	if most.Processes > 0 && len(members) > most.Processes {
+	if !w.place.Inside && most.Processes > 0 && len(members) > most.Processes {
 		w.tooMany(ctx, members, 0)
 	}
 	if l.busy {
@@ -161,17 +169,6 @@ func (a *watch) lookedAtGroup(ctx context.Context, n int, begin time.Time) looke
 	return l
 }
 
-// runIn is the process that kernels without numbers run in.
-func (w *Workspace) runIn() []int {
-	if !w.place.Inside || w.place.Brood == nil {
-		return nil
-	}
-	if from, _ := w.place.Brood.Brood(); from.PID > 0 {
-		return []int{from.PID}
-	}
-	return nil
-}
-
 // memory ends the biggest process, until what remains is not too much.
 func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 	w, most := a.w, a.w.o.Total.Memory
@@ -181,6 +178,10 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 			members[i].Memory = own
 		}
 		sum += max(members[i].Memory, 0)
+	}
+	if w.place.Inside {
+		a.sandboxes(ctx, boxes(members, t), t.running, sum)
+		return
 	}
 	slices.SortFunc(members, func(x, y process.Member) int { return cmp.Compare(y.Memory, x.Memory) })
 	of := map[int]int{}
@@ -199,10 +200,71 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 	}
 }
 
+// boxes puts members together by the sandbox that they belong to: those of a process, and those of
+// the kernels, which is 0.
+func boxes(members []process.Member, t those) []*party {
+	kernels := &party{}
+	all := slices.DeleteFunc(parties(members, t), func(p *party) bool {
+		if p.root <= 0 {
+			kernels.members = append(kernels.members, p.members...)
+		}
+		return p.root <= 0
+	})
+	if len(kernels.members) > 0 {
+		all = append(all, kernels)
+	}
+	return all
+}
+
+// crowded ends the sandbox in which most runs: there are n processes in all.
+func (a *watch) crowded(ctx context.Context, parts []*party, running map[int]*Process, n int, all map[int]int) {
+	if len(parts) == 0 {
+		return
+	}
+	p := slices.MaxFunc(parts, func(x, y *party) int { return cmp.Compare(all[x.root], all[y.root]) })
+	a.endSandbox(ctx, p, running, a.w.over(messages.LimitProcesses, count(n), count(a.w.o.Total.Processes), fmt.Sprintf("the sandbox with most of them was ended, with %d", all[p.root])))
+}
+
+// sandboxes ends the biggest sandbox, until what remains is not too much.
+func (a *watch) sandboxes(ctx context.Context, parts []*party, running map[int]*Process, sum int64) {
+	w, most := a.w, a.w.o.Total.Memory
+	size := func(p *party) (bytes int64) {
+		for _, m := range p.members {
+			bytes += max(m.Memory, 0)
+		}
+		return bytes
+	}
+	slices.SortFunc(parts, func(x, y *party) int { return cmp.Compare(size(y), size(x)) })
+	for _, p := range parts {
+		if sum <= most || ctx.Err() != nil {
+			return
+		}
+		a.endSandbox(ctx, p, running, w.over(messages.LimitMemory, memory(sum), memory(most), "its biggest sandbox was ended, with "+memory(size(p))))
+		sum -= size(p)
+	}
+}
+
+// endSandbox ends all together that a sandbox runs in, for what is left of one waits for the rest,
+// and says why to what was in it.
+func (a *watch) endSandbox(ctx context.Context, p *party, running map[int]*Process, met messages.ResourceLimitExceeded) {
+	e := &ending{root: p.root, met: met, all: p.root == 0}
+	ids := make([]process.Identity, 0, len(p.members))
+	for _, m := range p.members {
+		e.pids, ids = append(e.pids, m.PID), append(ids, m.Identity)
+	}
+	a.w.met(e)
+	if one := running[p.root]; one != nil {
+		_ = one.Stop(ctx, met.Error(), -1) // its own actor ends what this could not
+		return
+	}
+	c, cancel := context.WithTimeout(ctx, killTime)
+	defer cancel()
+	process.KillAll(c, ids) // the next look finds what is left
+}
+
 // end ends one process, and says why to what it descends from.
 func (a *watch) end(ctx context.Context, root int, m process.Member, running map[int]*Process, met messages.ResourceLimitExceeded) {
-	// With what kernels without numbers run in, all of them end.
-	a.w.met(&ending{root: root, met: met, pids: []int{m.PID}, all: a.w.place.Inside && root <= 0})
+	a.w.met(&ending{root: root, met: met, pids: []int{m.PID}})
 	if p := running[m.PID]; p != nil {
 		_ = p.Stop(ctx, met.Error(), -1) // its own actor ends what this could not
 		return

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -102,4 +103,42 @@ func TestWhatAWorkspaceUsesIsSeen(t *testing.T) {
 	require.Eventually(t, func() bool { return one.Info().Usage.Processes == 1 }, time.Minute, 5*time.Millisecond, "what has left the group goes on")
 	require.True(t, process.Tallies)
 	require.NoError(t, one.End(t.Context()))
+}
+
+// TestTheLimitsOfSandboxes: where the processes of this system are what sandboxes run in, the sandbox
+// that has most is ended, with all that it runs in.
+func TestTheLimitsOfSandboxes(t *testing.T) {
+	var counts sync.Map // by process
+	w := startIn(t, owner(t), workspace.Place{Inside: true, Count: func(_ context.Context, pid int) (int, error) {
+		n, ok := counts.Load(pid)
+		if !ok {
+			return 0, process.ErrNoProcess
+		}
+		return n.(int), nil
+	}}, workspace.SetOptions{})
+	defer w.stop(t)
+	begin := func(in *workspace.Workspace, text string) *workspace.Process {
+		p, err := in.Start(t.Context(), script(text))
+		require.NoError(t, err)
+		return p
+	}
+	reason := func(p *workspace.Process) string {
+		exit, err := p.Wait(t.Context())
+		require.NoError(t, err)
+		return exit.Reason
+	}
+	many := w.open(t, "many", workspace.Options{Total: workspace.Total{Processes: 30}})
+	few, most := begin(many, "sleep 600"), begin(many, "sleep 600")
+	counts.Store(few.PID(), 10)
+	counts.Store(most.PID(), 21)
+	require.Contains(t, reason(most), "ResourceLimitExceeded: processes: the workspace many had 31 processes together, and may have 30 processes: the sandbox with most of them was ended, with 21")
+	_, ended := few.Exit()
+	require.False(t, ended)
+	require.Contains(t, many.Info().Kept, "which are those that its sandboxes run in")
+
+	large := w.open(t, "large", workspace.Options{Total: workspace.Total{Memory: 64 << 20}})
+	small, big := begin(large, "sleep 600"), begin(large, "head -c 1000000000 /dev/zero | tail; sleep 600")
+	require.Contains(t, reason(big), "ResourceLimitExceeded: memory: the workspace large had ", "also where another process of it has the memory")
+	_, ended = small.Exit()
+	require.False(t, ended)
 }

@@ -22,8 +22,8 @@ const (
 	// IsolationBubblewrap adds namespaces: a file system, network and IPC of the
 	// sessions' own. It needs the program bwrap.
 	IsolationBubblewrap = "bubblewrap"
-	// IsolationGVisor gives the sessions of a host or a workspace a sandbox with a kernel of their
-	// own, and each program of a workspace another. It needs the program runsc of gVisor.
+	// IsolationGVisor gives the sessions of a host or a workspace, with the fork server or the gateway
+	// that they come from, a sandbox with a kernel of their own, and each program of a workspace another. It needs the program runsc of gVisor.
 	IsolationGVisor = "gvisor"
 	// IsolationStrongest is the highest rung that the system has.
 	IsolationStrongest = "strongest"
@@ -39,8 +39,8 @@ func (i Isolation) Walled() bool {
 // alike. They are protected from one another where each has a user of its own; from
 // IsolationLandlock on those of a fork server do not signal or trace one another either,
 // but share the files of Write, and /dev/shm. Like all of this it is no
-// replacement for a virtual machine around code that attacks the kernel. A backend refuses
-// what it has not: Jupyter's IsolationGVisor, and any for a server of somebody else.
+// replacement for a virtual machine around code that attacks the kernel. Kernels of Jupyter
+// are behind one wall with their gateway; for a server of somebody else any rung is refused.
 type Isolation struct {
 	// Level is a rung. "": IsolationPrivileges; for Jupyter kernels, IsolationOff. One that the
 	// system does not have is refused.

@@ -62,6 +62,11 @@ func Start(ctx context.Context, path string) (*Server, error) {
 	if path != "" {
 		url = "unix:" + path
 	}
+	return On(listener, url), nil
+}
+
+// On serves what a listener accepts, which it closes. url is how code reaches it.
+func On(listener net.Listener, url string) *Server {
 	s := &Server{url: url, served: make(chan struct{}), sessions: map[string]session{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.http = &http.Server{
@@ -74,7 +79,7 @@ func Start(ctx context.Context, path string) (*Server, error) {
 		defer close(s.served)
 		_ = s.http.Serve(s.connections.Listener(listener)) // it always says that it was closed
 	}()
-	return s, nil
+	return s
 }
 
 // URL is the address of the endpoint, without Path.

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
@@ -174,8 +175,17 @@ func (c *Child) Subject() opportunity.Subject {
 	return opportunity.Processes(c.body.identity())
 }
 
+// CPUTime is the processor time that the process has used.
+func (c *Child) CPUTime(ctx context.Context) (time.Duration, error) {
+	if f, ok := c.body.(outOfSight); ok && f.inside() {
+		return f.used(ctx)
+	}
+	return process.CPUTime(c.PID())
+}
+
 // outOfSight is a body that may be in a kernel of its own.
 type outOfSight interface {
+	used(ctx context.Context) (time.Duration, error)
 	inside() bool
 	in() int
 	subject() opportunity.Subject

@@ -160,6 +160,18 @@ func stopGroup(ctx context.Context, o process.StopOptions, end *ending, id func(
 	}
 }
 
+// used asks the server for the processor time of the process.
+func (f *forked) used(ctx context.Context) (time.Duration, error) {
+	reply, err := f.server.ask(ctx, ndjson.Request{Type: ndjson.TypeUsed, PID: f.named()})
+	if err == nil && reply.Seconds < 0 {
+		err = process.ErrNoProcess
+	}
+	if err != nil {
+		return 0, fmt.Errorf("ask for the processor time of a session: %w", err)
+	}
+	return time.Duration(reply.Seconds * float64(time.Second)), nil
+}
+
 func (f *forked) drain(ctx context.Context) Output {
 	named := f.named()
 	if named == 0 {

@@ -82,7 +82,7 @@ type dialer struct {
 
 // dial is the NetDialContext of the handshake.
 func (d *dialer) dial(ctx context.Context, network, addr string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, addr)
+	conn, err := d.client.opts.dialer()(ctx, network, addr)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -44,6 +45,9 @@ type Options struct {
 	// Silence and Reconnect, up to five times as long. The zero value: that is not known,
 	// and only what this process stands still is not counted.
 	Server process.Identity
+	// Dial connects to a server that no address leads to, for its network is that of a kernel of
+	// its own; Server is then what that runs in. nil: over TCP.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// RequestTimeout bounds a REST request whose context has no nearer
 	// deadline. 0 means 10 s, which a DELETE of a stubborn kernel (5 s) fits in.
 	RequestTimeout time.Duration
@@ -116,6 +120,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// dialer is what connects to the server.
+func (o Options) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
+	if o.Dial != nil {
+		return o.Dial
+	}
+	return (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+}
+
 // Client talks to one Jupyter server: a Kernel Gateway, an Enterprise Gateway
 // or a Jupyter Server. Any goroutine may call its methods.
 type Client struct {
@@ -165,7 +177,7 @@ func NewClient(o Options) (*Client, error) {
 	if c.http == nil {
 		c.own = &http.Transport{
 			Proxy:                 nil,
-			DialContext:           (&net.Dialer{Timeout: 5 * time.Second}).DialContext,
+			DialContext:           o.dialer(),
 			TLSHandshakeTimeout:   5 * time.Second,
 			MaxIdleConnsPerHost:   8,
 			IdleConnTimeout:       30 * time.Second,

@@ -22,7 +22,12 @@ func patience(d time.Duration) opportunity.Budget {
 }
 
 // server is who answers requests.
-func (c *Client) server() opportunity.Subject { return opportunity.Processes(c.opts.Server) }
+func (c *Client) server() opportunity.Subject {
+	if c.opts.Dial != nil { // the process waits for the kernel that the server runs in
+		return c.kernels()
+	}
+	return opportunity.Processes(c.opts.Server)
+}
 
 // kernels are the server and its kernels: which of them one is, no one says.
 func (c *Client) kernels() opportunity.Subject { return opportunity.Tree(c.opts.Server) }

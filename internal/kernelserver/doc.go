@@ -23,6 +23,11 @@
 //     all that they start. What decides how kernels start is theirs to read alone. The
 //     gateway listens on a socket that it is given, and Launch fails rather than to start
 //     one without the rules.
+//   - On the rung gvisor it listens nowhere: [Server.Dialer] makes a connection and hands one end
+//     of it in, [Server.Listener] accepts those on which kernels call the host, and nobody else reaches
+//     it. Its first process is the gateway, with which all of it ends; a kernel, which has no number
+//     here, is ended by [Server.End]. Kernels are not kept from one another, nor from the token. What code behind the
+//     wall says on these sockets makes the host open as many connections, one at a time, and no more.
 //   - On Linux the gateway is killed when the host dies, and a kernel when the
 //     gateway does, also when it is stuck in native code. Elsewhere kernels
 //     notice by themselves that the gateway is gone, within seconds.

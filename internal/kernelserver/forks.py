@@ -97,11 +97,15 @@ class Adoption:
 
     def set(self, by):
         first, last = by > 0 and self.users == 0, by < 0 and self.users == 1
-        if (first or last) and self.prctl(PR_SET_CHILD_SUBREAPER, int(first), 0, 0, 0) and first:
+        always = os.getpid() == 1  # of its kernel
+        if not always and (first or last) and self.prctl(PR_SET_CHILD_SUBREAPER, int(first), 0, 0, 0) and first:
             raise Refused("the system lets no process adopt others")
         self.users += by
 
     def reap(self):
+        if os.getpid() == 1:
+            for pid in children():
+                self.strays.setdefault(pid, None)
         now = time.monotonic()
         for pid, since in list(self.strays.items()):
             try:
@@ -414,7 +418,7 @@ def provisioner():
             return Forked(await zygote.fork(cmd, env, cwd), cmd)
 
         async def poll(self):
-            if zygote.adoption.strays:
+            if zygote.adoption.strays or os.getpid() == 1:
                 zygote.adoption.reap()
             return await super().poll()
 

@@ -40,23 +40,24 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 		// took the port.
 		token = newToken()
 	}
-	place, err := newPlace(ctx, o.walled())
+	place, err := newPlace(ctx, o)
 	if err != nil {
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
 	defer place.close()
 	dir, err := newPrivate(o)
 	if err != nil {
+		place.handed.close()
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
-	s := &Server{url: "http://127.0.0.1:" + strconv.Itoa(place.port), token: token, dir: dir, vars: o.KernelVars, walled: o.walled()}
+	s := &Server{url: "http://127.0.0.1:" + strconv.Itoa(place.port), token: token, dir: dir, vars: o.KernelVars, walled: o.walled(), handed: place.handed}
 	ring := process.RingOptions{}
 	if o.Output != nil {
 		ring.Tee = process.Lines(func(l string) { o.Output(s.scrub(l)) })
 	}
 	s.output = process.NewRing(ring)
-	start, started, err := o.confined(dir, process.Options{
-		Path: o.Runtime.Path, Args: o.args(dir, place.port), Env: o.env(token, dir), Dir: dir.empty(), ExtraFiles: place.files(),
+	start, started, err := s.confined(o, dir, process.Options{
+		Path: o.Runtime.Path, Args: o.args(dir, place.told()), Env: o.env(token, dir), Dir: dir.empty(), ExtraFiles: place.files(), Stdin: place.stdin,
 		Stdout: s.output, Stderr: s.output, NoFile: noFile, Owner: o.Owner, User: o.User,
 	})
 	if err == nil {
@@ -65,12 +66,12 @@ func launchOnce(ctx context.Context, o Options) (*Server, error) {
 	started()
 	place.close() // so that who asks hears of the gateway's end at once
 	if err != nil {
-		err = errors.Join(err, dir.remove())
+		err = errors.Join(err, s.remove())
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}
 	s.main = s.proc.Identity()
 	subject := opportunity.Processes(s.main)
-	if o.wrapped() {
+	if o.wrapped() || o.Rules.Inside() {
 		subject = opportunity.Tree(s.main)
 	}
 	bound, done := opportunity.Within(ctx, o.Start, subject)
@@ -112,7 +113,7 @@ func (s *Server) awaitHealth(ctx context.Context) error {
 	client := &http.Client{
 		Timeout: healthTimeout,
 		// No proxy, no connection kept: nothing of this outlives the start.
-		Transport: &http.Transport{DisableKeepAlives: true},
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.Dialer()},
 		// A redirect would take the token elsewhere.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}

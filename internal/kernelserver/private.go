@@ -83,6 +83,9 @@ func (p private) scratch() string { return p.join("t") }
 func (p private) empty() string   { return p.join("w") }
 func (p private) calls() string   { return p.join("h") }
 
+// within is the path of the socket of host calls in a kernel of the gateway's own, which makes it.
+func (p private) within() string { return p.join("r", "h") }
+
 // newPrivate makes the directory for a gateway.
 func newPrivate(o Options) (private, error) {
 	base, err := shortBase(o.TempDir)
@@ -146,11 +149,15 @@ func (p private) fill(o Options) error {
 		files = append(files, content{p.join("forks.py"), forksScript}, content{p.join("zygote.py"), zygoteScript})
 	}
 	if o.walled() {
-		told, err := json.Marshal(walls{Listener: listener, Scopes: o.Rules.Scopes()})
+		told := walls{Listener: listening, Scopes: o.Rules.Scopes()}
+		if o.Rules.Inside() {
+			told.Calls = p.within()
+		}
+		text, err := json.Marshal(told)
 		if err != nil {
 			return err
 		}
-		files = append(files, content{p.join("walled.py"), walledScript}, content{p.join("walls.json"), told})
+		files = append(files, content{p.join("walled.py"), walledScript}, content{p.join("walls.json"), text})
 	}
 	for _, f := range files {
 		if err := os.WriteFile(f.path, f.data, 0o600); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -26,6 +27,9 @@ type Server struct {
 	main   process.Identity // of the gateway: below that of proc where bubblewrap is between
 	output *process.Ring
 
+	handed  *handed // how it is reached that has a kernel of its own; nil: by its port
+	removed func()  // removes what its wall has kept for it; nil: nothing
+
 	asked atomic.Bool // somebody asked for the end, which is then no failure
 
 	// stopping serialises Stop; the first call does the work.
@@ -34,13 +38,31 @@ type Server struct {
 	stopErr  error // guarded by stopping
 }
 
-// URL is "http://127.0.0.1:<port>", without a slash at the end.
+// URL is "http://127.0.0.1:<port>", without a slash at the end. With port 0, which nobody can
+// connect to, it takes the Dialer.
 func (s *Server) URL() string { return s.url }
 
 // Token is what requests must show, as "Authorization: token <t>".
 func (s *Server) Token() string { return s.token }
 
-// Identity names the gateway's process.
+// Dialer is what connects to it where no address does; nil: one does.
+func (s *Server) Dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
+	if s.handed == nil {
+		return nil
+	}
+	return s.handed.dial
+}
+
+// End ends a kernel by the number that it has in the kernel of its gateway, when that has one of
+// its own. It does not wait for it.
+func (s *Server) End(ctx context.Context, pid int) error {
+	if s.handed == nil {
+		return errors.ErrUnsupported
+	}
+	return s.handed.end(ctx, pid)
+}
+
+// Identity names the gateway's process, or what it runs in, when it has a kernel of its own.
 func (s *Server) Identity() process.Identity { return s.main }
 
 // Done is closed when the gateway has ended, by Stop or by itself.
@@ -79,8 +101,11 @@ func (s *Server) RSS() (int64, error) { return process.RSS(s.main.PID) }
 // Calls is the path of a socket for the calls of kernels to their host: one that they can
 // reach, and not replace. "": they can reach a port.
 func (s *Server) Calls() string {
-	if !s.walled {
+	switch {
+	case !s.walled:
 		return ""
+	case s.handed != nil:
+		return s.dir.within()
 	}
 	return s.dir.calls()
 }
@@ -137,8 +162,17 @@ func (s *Server) stop(ctx context.Context, grace time.Duration) error {
 		}
 		err = errors.Join(err, stuck)
 	}
-	s.stopErr = errors.Join(err, s.dir.remove())
+	s.stopErr = errors.Join(err, s.remove())
 	return s.stopErr
+}
+
+// remove removes what there was for it, when it has ended.
+func (s *Server) remove() error {
+	s.handed.close()
+	if s.removed != nil {
+		s.removed()
+	}
+	return s.dir.remove()
 }
 
 // family lists the processes below the gateway, and kernels that lost it. Where

@@ -57,7 +57,7 @@ func NewShared(ctx context.Context, o Options, s Sharing) (*Shared, error) {
 	if o.Rules.Level != sandbox.Off {
 		return nil, &LaunchError{Problem: "walls end with their host, and a gateway that hosts share does not"}
 	}
-	place, err := newPlace(ctx, false)
+	place, err := newPlace(ctx, Options{})
 	if err != nil {
 		return nil, &LaunchError{Problem: err.Error(), Err: err}
 	}

@@ -2,6 +2,8 @@ package kernelserver_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -46,6 +48,57 @@ func TestBehindWalls(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				require.NoError(t, s.Stop(ctx))
+			})
+		}
+	}
+}
+
+// TestInAKernelOfItsOwn: both servers are reached in a sandbox that has a network of its own, and
+// make kernels there, forked and spawned.
+func TestInAKernelOfItsOwn(t *testing.T) {
+	t.Parallel()
+	if err := sandbox.Available(sandbox.GVisor); err != nil {
+		t.Log(err)
+		return
+	}
+	all, only := testpython.Path(t), testpython.JupyterServerOnly(t)
+	out, err := exec.CommandContext(t.Context(), all, "-c", "import ipykernel, os; print(os.path.dirname(os.path.dirname(ipykernel.__file__)))").Output()
+	require.NoError(t, err)
+	folders := append(sandbox.InterpreterPaths(all), strings.TrimSpace(string(out)), filepath.Dir(filepath.Dir(filepath.Dir(only))))
+	for name, python := range map[string]string{"kernel gateway": all, "jupyter server": only} {
+		for _, fork := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, " fork=", fork), func(t *testing.T) {
+				t.Parallel()
+				rt, err := pyenv.Resolve(t.Context(), pyenv.Options{Python: python, Home: t.TempDir()})
+				require.NoError(t, err)
+				s, err := kernelserver.Launch(t.Context(), kernelserver.Options{
+					Runtime: rt, JupyterServer: name == "jupyter server", Fork: fork,
+					Rules: sandbox.Rules{Level: sandbox.GVisor, Scratch: t.TempDir(), Write: []string{t.TempDir()}, Read: append(sandbox.InterpreterPaths(rt.Path), folders...)},
+				})
+				require.NoError(t, err)
+				require.Equal(t, "h", filepath.Base(s.Calls()))
+				transport := &http.Transport{DisableKeepAlives: true, DialContext: s.Dialer()}
+				client := &http.Client{Transport: transport}
+				post := func(token string) int {
+					body := strings.NewReader(`{"env": {}}`)
+					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL()+"/api/kernels", body)
+					require.NoError(t, err)
+					req.Header.Set("Authorization", "token "+token)
+					resp, err := client.Do(req)
+					require.NoError(t, err)
+					require.NoError(t, resp.Body.Close())
+					return resp.StatusCode
+				}
+				require.Contains(t, []int{http.StatusUnauthorized, http.StatusForbidden}, post("not it"))
+				require.Equal(t, http.StatusCreated, post(s.Token()))
+				for _, l := range s.Tail(100) {
+					require.NotContains(t, l, "Kernels are spawned", "they are forked")
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+				defer cancel()
+				require.NoError(t, s.Stop(ctx))
+				_, err = client.Get(s.URL()) // nobody is there
+				require.Error(t, err)
 			})
 		}
 	}

@@ -131,7 +131,7 @@ def become(channel, between):
                 with contextlib.suppress(OSError):
                     os.close(fd)
         channel = socket.socket(fileno=end)
-        retitle(request["argv"], request["env"])
+        retitle(request["argv"], request["env"], request["parent"] == 1)
         os.environ.clear()
         os.environ.update(request["env"])
         time.tzset()
@@ -179,13 +179,18 @@ def cgroup():
         return ""
 
 
-def retitle(argv, env):
+def retitle(argv, env, inside):
     """Writes arguments and environment over those that this process was started with:
-    whoever looks for a kernel finds it by them."""
+    whoever looks for a kernel finds it by them. Inside of a kernel whose first process the
+    gateway is nobody looks, and that kernel may not tell where they are."""
     with open("/proc/self/stat", "rb") as f:
         fields = f.read().rpartition(b")")[2].split()
     # The fields of proc(5) from the third on: 48 to 51.
     (a, b), (c, d) = (int(fields[45]), int(fields[46])), (int(fields[47]), int(fields[48]))
+    if inside and not a:
+        for name in list(os.environ):
+            os.unsetenv(name)
+        return
     with open("/proc/self/cmdline", "rb") as f:
         now = f.read()
     arguments = b"".join(os.fsencode(s) + b"\0" for s in argv)

@@ -106,7 +106,7 @@ type Frame struct {
 	Kind string           `json:"kind"`
 	Args messages.RawJSON `json:"args"`
 
-	// done
+	// done; Seconds in used, too
 	OK             bool    `json:"ok"`
 	Seconds        float64 `json:"seconds"`
 	Interrupted    bool    `json:"interrupted"`

@@ -25,6 +25,7 @@ const (
 	TypeThaw      = "thaw"
 	TypeSignal    = "signal"
 	TypeDrain     = "drain"
+	TypeUsed      = "used"
 )
 
 // Request is one request to an interpreter or to a fork server. Which fields
@@ -63,7 +64,7 @@ type Request struct {
 	Idle    float64 `json:"idle,omitempty"`
 	Reason  string  `json:"reason,omitempty"`
 
-	// signal, drain
+	// signal, drain, used
 	PID    int  `json:"pid,omitempty"`
 	Signal int  `json:"signal,omitempty"`
 	Group  bool `json:"group,omitempty"`

@@ -53,12 +53,12 @@ def _hook(shell):
         pass  # another kernel of Python, or another ipykernel: what is lost is reported then
 
 
-def begin(cwd, env, remote, keep, place, helpers):
+def begin(cwd, env, remote, keep, place, helpers, files=0):
     """Makes this the kernel of a session. With remote, a working directory that is
     not there is no error: the kernel may run on another machine. keep names the
     variables that stay of those about another host (None: all). place is where the
     session calls its host. helpers is the type of the helpers' status events, ""
-    for no helpers."""
+    for no helpers. files is how many files code may have open, 0 for any number."""
     if keep is not None:
         for name in [n for n in os.environ if n.startswith("PI_") and n not in keep]:
             del os.environ[name]
@@ -76,6 +76,30 @@ def begin(cwd, env, remote, keep, place, helpers):
             pass  # another kernel of Python
     if helpers:
         _help(helpers)
+    if files:
+        _bound(files)
+
+
+def _bound(files):
+    """Bounds how many files may be open besides the kernel's own, which it has opened by then:
+    without them it could not say that there are too many."""
+    import resource
+    import threading
+
+    sends = getattr(sys.stdout, "pub_thread", None)
+    if sends is not None:
+        opened = threading.Event()
+        sends.schedule(lambda: (getattr(sends, "_event_pipe", None), opened.set()))
+        opened.wait(10)
+    try:
+        own = len(os.listdir("/proc/self/fd"))
+    except OSError:
+        own = len(os.listdir("/dev/fd"))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = own + files
+    if hard != resource.RLIM_INFINITY:
+        most = min(most, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _wake():

@@ -32,6 +32,8 @@ type KernelSession struct {
 	URL, Token, Session string
 	// Helpers is the MIME type of the helpers' status events. "": no helpers.
 	Helpers string
+	// Files is how many files its code may have open. 0: as many as the system says.
+	Files int
 }
 
 // KernelModules is what the script of our own kernels prepares them with, as JSON:
@@ -112,7 +114,7 @@ func KernelBegin(s KernelSession, full bool) (string, error) {
 	if s.Keep != nil {
 		keep = s.Keep
 	}
-	args, err := json.Marshal([]any{s.Cwd, s.Env, s.Remote, keep, [3]string{s.URL, s.Token, s.Session}, s.Helpers})
+	args, err := json.Marshal([]any{s.Cwd, s.Env, s.Remote, keep, [3]string{s.URL, s.Token, s.Session}, s.Helpers, s.Files})
 	if err != nil {
 		return "", fmt.Errorf("encode what a kernel needs to know: %w", err)
 	}

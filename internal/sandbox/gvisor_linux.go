@@ -155,6 +155,27 @@ func (r Rules) bundle(path string, c Command) (Command, error) {
 	}, nil
 }
 
+// Count says how many processes there are in a sandbox, by the command that runs it (its program
+// and its arguments, as the system tells them). What is in it has no say in that.
+func Count(ctx context.Context, command []string) (int, error) {
+	run := slices.Index(command, "run")
+	if run < 1 || len(command) < run+2 {
+		return 0, errors.New("count the processes of a sandbox: the command does not run one")
+	}
+	words := append(slices.Clone(command[1:run]), "ps", "-format=json", command[len(command)-1])
+	cmd := exec.CommandContext(ctx, command[0], words...)
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	out, err := cmd.Output()
+	if err != nil {
+		return 0, fmt.Errorf("count the processes of a sandbox: %w", err)
+	}
+	var all []json.RawMessage
+	if err := json.Unmarshal(out, &all); err != nil {
+		return 0, fmt.Errorf("count the processes of a sandbox: %w", err)
+	}
+	return len(all), nil
+}
+
 // Parts of the description of a sandbox, as the Open Container Initiative has them.
 type (
 	ociSpec struct {
@@ -220,7 +241,7 @@ func (r Rules) spec(c Command, root string, mounts []ociMount) ociSpec {
 }
 
 // mounts returns what a sandbox has of the host's files, the outer folders first, and file
-// systems of its own.
+// systems of its own. No place has two: runsc says nothing of which of them would be seen.
 func (r Rules) mounts(nothing string) []ociMount {
 	own := func(at, kind string, options ...string) ociMount { return ociMount{at, kind, kind, options} }
 	bind := func(at, from, access string) ociMount { return ociMount{at, "bind", from, []string{"rbind", access}} }
@@ -230,8 +251,17 @@ func (r Rules) mounts(nothing string) []ociMount {
 	covered := func(path string) bool {
 		return slices.ContainsFunc(files, func(m ociMount) bool { return within(path, m.Destination) && m.Type == "bind" })
 	}
+	var write []string
+	for _, p := range r.Write {
+		write = append(write, filepath.Clean(p))
+	}
+	slices.Sort(write)
+	write = slices.Compact(write)
+	changes := func(path string) bool {
+		return slices.ContainsFunc(write, func(w string) bool { return within(path, w) })
+	}
 	for _, p := range r.readable() { // sorted: what lies in another comes behind it
-		if within(p, "/proc") || within(p, "/sys") || within(p, "/dev") || covered(p) {
+		if within(p, "/proc") || within(p, "/sys") || within(p, "/dev") || covered(p) || changes(p) {
 			continue
 		}
 		files = append(files, bind(p, p, "ro"))
@@ -249,12 +279,10 @@ func (r Rules) mounts(nothing string) []ociMount {
 		return slices.ContainsFunc(files, func(m ociMount) bool { return m.Type != "bind" && within(path, m.Destination) })
 	}
 	for _, p := range r.readable() { // what is named in a closed folder is open
-		if hidden(p) {
+		if hidden(p) && !changes(p) {
 			files = append(files, bind(p, p, "ro"))
 		}
 	}
-	write := slices.Clone(r.Write)
-	slices.Sort(write)
 	for _, p := range write {
 		files = append(files, bind(p, p, "rw"))
 	}

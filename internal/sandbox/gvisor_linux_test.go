@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +68,38 @@ func TestASandboxIsDescribed(t *testing.T) {
 	require.Contains(t, made.Args, "--network=host")
 	require.NotContains(t, spec.Linux.Namespaces, ociNamespace{"network"})
 	require.Equal(t, "/", spec.Process.Cwd)
+}
+
+// TestNoPlaceHasTwoMounts: of two, runsc takes whichever it likes, and one of them can be written.
+func TestNoPlaceHasTwoMounts(t *testing.T) {
+	open, more := t.TempDir(), t.TempDir()
+	within := filepath.Join(open, "within")
+	require.NoError(t, os.Mkdir(within, 0o700))
+	seen := map[string]string{}
+	for _, m := range (Rules{Level: GVisor, Write: []string{open + "/", within, open}, Read: []string{open, within, more, more + "/"}}).mounts("/nothing") {
+		require.NotContains(t, seen, m.Destination)
+		seen[m.Destination] = strings.Join(m.Options, ",")
+	}
+	require.Equal(t, "rbind,rw", seen[open])
+	require.Equal(t, "rbind,rw", seen[within])
+	require.Equal(t, "rbind,ro", seen[more])
+	for _, m := range (Rules{Level: GVisor, Write: []string{open}, Read: []string{within}}).mounts("/nothing") {
+		require.NotEqual(t, within, m.Destination, "what lies in a folder that can be written can be, too")
+	}
+}
+
+// TestCount asks the program that runs a sandbox what is in it.
+func TestCount(t *testing.T) {
+	runsc := filepath.Join(t.TempDir(), "runsc")
+	script := "#!/bin/sh\n[ \"$*\" = '--root state ps -format=json coppice-x' ] || exit 3\necho '[{\"pid\":1},{\"pid\":7}]'\n"
+	require.NoError(t, os.WriteFile(runsc, []byte(script), 0o700)) //nolint:gosec // it is run
+	n, err := Count(t.Context(), []string{runsc, "--root", "state", "run", "-bundle", "dir", "coppice-x"})
+	require.NoError(t, err)
+	require.Equal(t, 2, n)
+	_, err = Count(t.Context(), []string{runsc, "--root", "elsewhere", "run", "-bundle", "dir", "coppice-x"})
+	require.ErrorContains(t, err, "exit status 3")
+	_, err = Count(t.Context(), []string{"/bin/sh", "-c", "x"})
+	require.ErrorContains(t, err, "does not run one")
 }
 
 // TestWhatIsNamedInAClosedFolderIsOpen: an interpreter below a folder that others may not read.

@@ -2,7 +2,10 @@
 
 package sandbox
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // ABI returns 0.
 func ABI() int { return 0 }
@@ -30,6 +33,9 @@ func (r Rules) Confine() error { return Available(r.Level) }
 
 // Scopes returns 0.
 func (r Rules) Scopes() uint64 { return 0 }
+
+// Count returns ErrUnavailable.
+func Count(context.Context, []string) (int, error) { return 0, ErrUnavailable }
 
 // Wrap returns the program itself.
 func (r Rules) Wrap(c Command) (wrapped Command, done func(), err error) {

@@ -1,7 +1,10 @@
 package escape_test
 
 import (
+	"errors"
+	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"time"
@@ -117,5 +120,85 @@ func recovers(t *testing.T, w *workspace.Workspace, s *coppice.Session) {
 		}
 		require.NotNil(t, r.Exceeded, r.Text)
 		require.NoError(t, w.Err())
+	}
+}
+
+// TestANeighbourHasItsTime compares how long the calls of a session take while the code of another
+// workspace uses up what it can get, again and again, with how long they take while nothing does. The
+// figures are told; they are judged in the long form, where nobody else wants the processors.
+func TestANeighbourHasItsTime(t *testing.T) {
+	full := os.Getenv("COPPICE_TEST_FULL") != ""
+	alone, load := full, 0.0
+	told, err := os.ReadFile("/proc/loadavg")
+	require.NoError(t, err)
+	_, err = fmt.Sscan(string(told), &load)
+	require.NoError(t, err)
+	alone = alone && load < float64(runtime.NumCPU())/2
+	tried := kernel.IsolationBubblewrap
+	if environment.LacksRung(tried) != nil {
+		tried = kernel.IsolationPrivileges
+	}
+	h := host(t, python(t), tried, shared(t), func(o *coppice.Options) { o.Home, o.MaxSessions = shared(t), 8 })
+	_, err = h.Workspace(t.Context(), "victim", workspace.Options{})
+	require.NoError(t, err)
+	o := workspace.Options{Total: workspace.Total{Memory: 256 << 20, Processes: 100, Output: 1 << 20, Processors: 0.5}, Quota: 64 << 20}
+	w, err := h.Workspace(t.Context(), "attacker", o)
+	if refused, is := errors.AsType[*workspace.OptionsError](err); is {
+		t.Logf("without a limit of processors: %v", refused)
+		o.Total.Processors = 0
+		w, err = h.Workspace(t.Context(), "attacker", o)
+	}
+	require.NoError(t, err)
+	at, by := h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker"))
+	require.Equal(t, messages.OutcomeOK, call(t, at, "n = 1").Outcome)
+	calls := 50
+	if full {
+		calls = 1000
+	}
+	const pace = 5 * time.Millisecond // one after the other would itself take the processors
+	took := func(n int, until func() bool) (all []time.Duration) {
+		for tick := time.NewTicker(pace); len(all) < n || !until(); <-tick.C {
+			begin := time.Now()
+			require.Equal(t, messages.OutcomeOK, call(t, at, "n").Outcome)
+			all = append(all, time.Since(begin))
+		}
+		return all
+	}
+	p99 := func(all []time.Duration) time.Duration {
+		slices.Sort(all)
+		return all[len(all)*99/100]
+	}
+	quiet := p99(took(calls, func() bool { return true }))
+	for _, bomb := range []struct {
+		limit messages.Limit
+		code  string
+	}{
+		{messages.LimitMemory, "b = bytearray(b'x') * (1 << 30)"},
+		{messages.LimitProcesses, "import subprocess\nall = [subprocess.Popen(['sleep', '600'], start_new_session=True) for _ in range(10_000)]"},
+		{messages.LimitDisk, "import itertools\nfor i in itertools.count(): open(f'f{i}', 'wb').write(bytes(1 << 20))"},
+		{messages.LimitOutput, "while True: print('x' * 1000)"},
+	} {
+		var beside []time.Duration
+		for len(beside) < calls { // it ends before there are enough of them
+			done := make(chan messages.Result, 1)
+			go func() { done <- try(t, by, bomb.code, false) }() // ends with the call
+			var r messages.Result
+			beside = append(beside, took(1, func() bool {
+				select {
+				case r = <-done:
+					return true
+				default:
+					return false
+				}
+			})...)
+			require.NotNil(t, r.Exceeded, "%s: %s %s", bomb.limit, r.Outcome, r.Text)
+			require.Equal(t, bomb.limit, r.Exceeded.Limit, r.Text)
+			recovers(t, w, by)
+		}
+		n, worst := len(beside), p99(beside)
+		t.Logf("LIMIT %s on %s, load %.1f: p99 of %d calls of a neighbour %v, %v while it is quiet: %.2f times", bomb.limit, tried, load, n, worst.Round(10*time.Microsecond), quiet.Round(10*time.Microsecond), float64(worst)/float64(quiet))
+		if alone {
+			require.Less(t, worst, 2*quiet, bomb.limit)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -82,33 +83,7 @@ func TestEscapes(t *testing.T) {
 			tried++
 			t.Run(name, func(t *testing.T) { //nolint:paralleltest // the first is what the others are compared with
 				escapes := attempts(t, rung, noFork)
-				walls := environment.Walls()
-				require.Len(t, escapes, len(walls))
-				refused, let, own := 0, []string{}, []string{}
-				for i, e := range escapes {
-					w := walls[i]
-					require.Equal(t, w.Attempt, e.Attempt)
-					if rung == kernel.IsolationOff {
-						free[e.Attempt] = !e.Prevented
-					}
-					require.Equal(t, w.Own && rung == kernel.IsolationGVisor, e.Own, e.Attempt)
-					if e.Own { // see TestWhatASandboxOwns
-						require.False(t, e.Promised, e.Attempt)
-						own = append(own, e.Attempt)
-						continue
-					}
-					want := e.Promised || !free[e.Attempt]
-					if e.Prevented != want {
-						t.Errorf("%s: prevented %v, in the table from %q on: %s", e.Attempt, e.Prevented, rungOf(w), e.Detail)
-					}
-					require.Equal(t, position(rung) >= position(rungOf(w)), e.Promised, e.Attempt)
-					if e.Prevented {
-						refused++
-						continue
-					}
-					let = append(let, e.Attempt)
-				}
-				t.Logf("RUNG %-28s as uid %d: %d of %d attempts refused; allowed: %s; to a kernel of its own: %s", name, os.Geteuid(), refused, len(escapes), strings.Join(let, ", "), strings.Join(own, ", "))
+				judge(t, rung, name, escapes, free)
 			})
 		}
 	}
@@ -116,6 +91,39 @@ func TestEscapes(t *testing.T) {
 	for _, w := range environment.Walls() {
 		require.True(t, position(rungOf(w)) <= position(kernel.IsolationSeccomp) || w.Why != "", "%s: what only the highest rungs prevent is said", w.Attempt)
 	}
+}
+
+// judge compares what was tried on a rung with the table. free is what succeeds where nothing
+// stands against it, which the rung that keeps nothing off fills in.
+func judge(t *testing.T, rung, name string, escapes []environment.Escape, free map[string]bool) {
+	t.Helper()
+	walls := environment.Walls()
+	require.Len(t, escapes, len(walls))
+	refused, let, own := 0, []string{}, []string{}
+	for i, e := range escapes {
+		w := walls[i]
+		require.Equal(t, w.Attempt, e.Attempt)
+		if rung == kernel.IsolationOff {
+			free[e.Attempt] = !e.Prevented
+		}
+		require.Equal(t, w.Own && rung == kernel.IsolationGVisor, e.Own, e.Attempt)
+		if e.Own { // see TestWhatASandboxOwns
+			require.False(t, e.Promised, e.Attempt)
+			own = append(own, e.Attempt)
+			continue
+		}
+		want := e.Promised || !free[e.Attempt]
+		if e.Prevented != want {
+			t.Errorf("%s: prevented %v, in the table from %q on: %s", e.Attempt, e.Prevented, rungOf(w), e.Detail)
+		}
+		require.Equal(t, position(rung) >= position(rungOf(w)), e.Promised, e.Attempt)
+		if e.Prevented {
+			refused++
+			continue
+		}
+		let = append(let, e.Attempt)
+	}
+	t.Logf("RUNG %-28s as uid %d: %d of %d attempts refused; allowed: %s; to a kernel of its own: %s", name, os.Geteuid(), refused, len(escapes), strings.Join(let, ", "), strings.Join(own, ", "))
 }
 
 func attempts(t *testing.T, rung string, noFork bool) []environment.Escape {
@@ -160,6 +168,14 @@ func TestEscapesOfAnOrdinaryUser(t *testing.T) {
 		t.Log("this is an ordinary user")
 		return
 	}
+	out := asNobody(t, "^(TestEscapes|TestWhatMustStillWork)$")
+	require.Contains(t, out, "--- PASS: TestEscapes/seccomp/fork=true")
+}
+
+// asNobody runs tests of this package as a user that is nobody's, shows what they say of each
+// rung, and returns all that they say.
+func asNobody(t *testing.T, tests string, env ...string) string {
+	t.Helper()
 	dir := shared(t)
 	const nobody = 65534
 	home := filepath.Join(dir, "home")
@@ -169,12 +185,13 @@ func TestEscapesOfAnOrdinaryUser(t *testing.T) {
 	require.NoError(t, err)
 	binary := filepath.Join(dir, "escape.test")
 	require.NoError(t, os.WriteFile(binary, data, 0o755)) //nolint:gosec // that user runs it
-	cmd := exec.CommandContext(t.Context(), binary, "-test.run=^(TestEscapes|TestWhatMustStillWork)$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), binary, "-test.run="+tests, "-test.v")
 	temp, err := os.MkdirTemp("/tmp", "e") //nolint:usetesting // short: the sockets of multiprocessing stand below it
 	require.NoError(t, err)
 	defer func() { require.NoError(t, os.RemoveAll(temp)) }()
 	require.NoError(t, os.Chown(temp, nobody, nobody))
-	cmd.Dir, cmd.Env = home, []string{"HOME=" + home, "TMPDIR=" + temp, "PATH=/usr/local/bin:/usr/bin:/bin"}
+	cmd.Dir = home
+	cmd.Env = slices.Concat(env, []string{"HOME=" + home, "TMPDIR=" + temp, "PATH=" + os.Getenv("PATH")}) // where the programs of the rungs may be
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}, Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	out, err := cmd.CombinedOutput()
 	for line := range strings.Lines(string(out)) {
@@ -183,5 +200,5 @@ func TestEscapesOfAnOrdinaryUser(t *testing.T) {
 		}
 	}
 	require.NoError(t, err, "%s", out)
-	require.Contains(t, string(out), "--- PASS: TestEscapes/seccomp/fork=true")
+	return string(out)
 }

@@ -1,8 +1,10 @@
 package escape_test
 
 import (
+	"fmt"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,8 +16,12 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
+	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/workspace"
 )
+
+// many60 starts sixty processes.
+const many60 = "import os, time\nfor _ in range(60):\n    if os.fork() == 0:\n        os.setsid(); time.sleep(60); os._exit(0)\ntime.sleep(60)"
 
 // TestLimitsInSandboxes: what meets a limit of its session, or of its workspace, is told with
 // the limit's name, and the next call goes on.
@@ -24,8 +30,8 @@ func TestLimitsInSandboxes(t *testing.T) {
 		return
 	}
 	h := host(t, python(t), kernel.IsolationGVisor, shared(t), func(o *coppice.Options) { o.Home, o.MaxSessions = shared(t), 8 })
-	_, err := h.Workspace(t.Context(), "many", workspace.Options{Total: workspace.Total{Processes: 10}})
-	require.ErrorContains(t, err, "are not kept to where it has a kernel of its own")
+	many, err := h.Workspace(t.Context(), "many", workspace.Options{Total: workspace.Total{Processes: 30}})
+	require.NoError(t, err)
 	each, err := h.Workspace(t.Context(), "each", workspace.Options{Limits: coppice.Limits{Memory: 512 << 20, Processes: 20}})
 	require.NoError(t, err)
 	brief, err := h.Workspace(t.Context(), "brief", workspace.Options{Limits: coppice.Limits{CPU: time.Second}})
@@ -38,8 +44,10 @@ func TestLimitsInSandboxes(t *testing.T) {
 		code  string
 	}{
 		{each, messages.LimitMemory, "b = bytearray(1 << 30)"},
-		{each, messages.LimitProcesses, "import os, time\nfor _ in range(60):\n    if os.fork() == 0:\n        time.sleep(60); os._exit(0)\ntime.sleep(60)"},
+		{many, messages.LimitProcesses, many60},
+		{each, messages.LimitProcesses, many60},
 		{brief, messages.LimitCPU, "while True: pass"},
+		{brief, messages.LimitCPU, "sum(range(10**14))"}, // native code, which hears nothing of it
 		{all, messages.LimitMemory, "import time\nb = []\nwhile True: b.append(bytearray(b'x') * (8 << 20)); time.sleep(0.02)"},
 		{all, messages.LimitOutput, "while True: print('x' * 1000)"},
 		{all, messages.LimitDisk, "import time\nfor i in range(40): open(f'f{i}', 'wb').write(bytes(1 << 20))\ntime.sleep(60)"},
@@ -53,14 +61,126 @@ func TestLimitsInSandboxes(t *testing.T) {
 	}
 }
 
+// TestLimitsOfKernelsInSandboxes: the same of kernels of a gateway, for the limits that they have;
+// also native code, which hears no interrupt, ends for them.
+func TestLimitsOfKernelsInSandboxes(t *testing.T) {
+	if lacksGVisor(t) {
+		return
+	}
+	h := host(t, testpython.Path(t), kernel.IsolationGVisor, shared(t), func(o *coppice.Options) {
+		o.Home, o.MaxSessions, o.InterruptGrace = shared(t), 8, time.Second
+		o.Backend = coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})
+	})
+	brief, err := h.Workspace(t.Context(), "brief", workspace.Options{Limits: coppice.Limits{Runtime: 2 * time.Second}})
+	require.NoError(t, err)
+	many, err := h.Workspace(t.Context(), "many", workspace.Options{Total: workspace.Total{Processes: 30}})
+	require.NoError(t, err)
+	few, err := h.Workspace(t.Context(), "few", workspace.Options{Limits: coppice.Limits{Files: 40}})
+	require.NoError(t, err)
+	all, err := h.Workspace(t.Context(), "all", workspace.Options{Total: workspace.Total{Memory: 500 << 20, Output: 1 << 20}, Quota: 8 << 20})
+	require.NoError(t, err)
+	for _, c := range []struct {
+		in    *workspace.Workspace
+		limit messages.Limit
+		code  string
+	}{
+		{brief, messages.LimitRuntime, "while True: pass"},
+		{brief, messages.LimitRuntime, "sum(range(10**14))"},
+		{many, messages.LimitProcesses, many60},
+		{few, messages.LimitFiles, "all = []\nwhile True: all.append(open('/dev/null'))"},
+		{all, messages.LimitMemory, "import time\nb = []\nwhile True: b.append(bytearray(b'x') * (8 << 20)); time.sleep(0.02)"},
+		{all, messages.LimitOutput, "while True: print('x' * 1000)"},
+		{all, messages.LimitDisk, "import time\nfor i in range(40): open(f'f{i}', 'wb').write(bytes(1 << 20))\ntime.sleep(60)"},
+	} {
+		s := h.Session("s", coppice.InWorkspace(c.in.Name()))
+		begun := time.Now()
+		r := try(t, s, c.code, false)
+		require.NotNil(t, r.Exceeded, "%s of %s: %s %s", c.limit, c.in.Name(), r.Outcome, r.Text)
+		require.Equal(t, c.limit, r.Exceeded.Limit, r.Text)
+		require.Contains(t, r.Text, string(c.limit))
+		t.Logf("LIMIT %s of a kernel in a sandbox: %s after %v: %v", c.limit, r.Outcome, time.Since(begun).Round(time.Millisecond), r.Exceeded)
+		recovers(t, c.in, s)
+	}
+}
+
+// TestProcessorsOfSandboxes: what is in the sandboxes of a workspace gets the part of a processor
+// that the workspace may have, sessions, kernels and programs alike.
+func TestProcessorsOfSandboxes(t *testing.T) {
+	if lacksGVisor(t) {
+		return
+	}
+	const part = 0.2
+	for name, o := range map[string]struct {
+		python  string
+		backend coppice.Backend
+	}{
+		"runner":  {python(t), coppice.Runner(coppice.RunnerOptions{Spares: -1})},
+		"gateway": {testpython.Path(t), coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})},
+	} {
+		t.Run(name, func(t *testing.T) { //nolint:paralleltest // it is about the time that others take
+			h := host(t, o.python, kernel.IsolationGVisor, shared(t), func(all *coppice.Options) { all.Home, all.Backend = shared(t), o.backend })
+			w, err := h.Workspace(t.Context(), "w", workspace.Options{Total: workspace.Total{Processors: part}})
+			if err != nil {
+				require.ErrorContains(t, err, "a limit of processors needs a control group")
+				t.Logf("not tried: %v", err)
+				return
+			}
+			require.Contains(t, w.Info().Kept, "processors by a control group")
+			r := call(t, h.Session("s", coppice.InWorkspace("w")), "import time\nbegun, used = time.monotonic(), time.process_time()\nwhile time.monotonic() < begun + 5: pass\n(time.process_time() - used) / (time.monotonic() - begun)")
+			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+			before := used(t, os.Getpid())
+			begun := time.Now()
+			r = call(t, h.Session("s", coppice.InWorkspace("w")), "begun = time.monotonic()\nwhile time.monotonic() < begun + 5: pass")
+			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+			got := float64(used(t, os.Getpid())-before) / float64(time.Since(begun))
+			t.Logf("LIMIT processors on the %s: a loop in a sandbox that may have %v of one had %.2f", name, part, got)
+			require.Less(t, got, 2*part)
+		})
+	}
+}
+
+// used is the processor time of all that a process has started and that lives.
+func used(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	const tick = 10 * time.Millisecond
+	sum := 0
+	for _, p := range proc.Below(pid) {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.PID))
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := strings.Cut(string(data), ") ")
+		f := strings.Fields(rest)
+		for _, field := range f[11:13] { // in itself, and in the system
+			n, err := strconv.Atoi(field)
+			require.NoError(t, err)
+			sum += n
+		}
+	}
+	return time.Duration(sum) * tick
+}
+
 // TestASandboxThatEnds: the sessions of a sandbox are lost with it, also when one of them ends
 // it, and the next call has another; nothing of it is left.
 func TestASandboxThatEnds(t *testing.T) {
 	if lacksGVisor(t) {
 		return
 	}
+	for name, o := range map[string]struct {
+		python  string
+		backend coppice.Backend
+	}{
+		"runner":  {python(t), coppice.Runner(coppice.RunnerOptions{})},
+		"gateway": {testpython.Path(t), coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})},
+	} {
+		t.Run(name, func(t *testing.T) { endsASandbox(t, o.python, o.backend) }) //nolint:paralleltest // it looks at all sandboxes
+	}
+}
+
+func endsASandbox(t *testing.T, python string, backend coppice.Backend) {
+	t.Helper()
 	dir := shared(t)
-	h := host(t, python(t), kernel.IsolationGVisor, dir)
+	h := host(t, python, kernel.IsolationGVisor, dir, func(o *coppice.Options) { o.Backend = backend })
 	sandboxes := func() []proc.Process {
 		return slices.DeleteFunc(proc.Below(os.Getpid()), func(p proc.Process) bool { return !strings.HasPrefix(p.Command, "runsc-") })
 	}

@@ -79,7 +79,10 @@ func TestAKilledHostOfGateways(t *testing.T) {
 		})
 		return
 	}
-	const count = 2
+	count := 2
+	if os.Getenv("COPPICE_TEST_FULL") != "" {
+		count = 50
+	}
 	for _, rung := range []string{kernel.IsolationOff, kernel.IsolationSeccomp, kernel.IsolationUser, kernel.IsolationBubblewrap} {
 		if why := lacks(t, rung); why != nil {
 			t.Logf("RUNG gateway %s as uid %d: not here: %v", rung, os.Geteuid(), why)

@@ -2,7 +2,9 @@ package escape_test
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/testpython"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -193,5 +196,93 @@ func duel(t *testing.T, of string, share map[string]string, at, by *coppice.Sess
 	t.Logf("RUNG %s: %d of %d attempts of a %s on another refused", t.Name(), refused, len(told), of)
 	r = call(t, at, "(open(home + '/secret').read(), sleeper.poll(), memory.buf[0], word.value)")
 	require.Equal(t, "('secret', None, 9, b'secret')", r.Text)
-	require.Equal(t, messages.OutcomeOK, call(t, at, "sleeper.kill(); memory.unlink()").Outcome)
+	require.Equal(t, messages.OutcomeOK, call(t, at, "sleeper.kill()\ntry: memory.unlink()\nexcept FileNotFoundError: pass").Outcome)
+}
+
+// ofOneUser is what sessions share on each rung that have the user of their host, and on those
+// above it but for what is left out there.
+var ofOneUser = []struct {
+	until string // the highest rung on which it is shared
+	what  map[string]string
+}{
+	{kernel.IsolationLandlock, map[string]string{
+		"open the folder to all":            "Landlock knows nothing of permissions, owners and times",
+		"take the folder":                   "as that",
+		"chmod a file in the shared folder": "as that",
+		"set a limit":                       "nor of limits, priorities and processors of the user's processes",
+		"slow it down":                      "as that",
+		"move it to one processor":          "as that",
+		"send to a port":                    "nor of UDP, before ABI 10",
+		"attach memory of System V":         "nor of memory of System V",
+	}},
+	{kernel.IsolationSeccomp, map[string]string{
+		"enter a folder":                  "which tells whether it is there, and no more: it is not listed, and nothing in it is read",
+		"look at a file":                  "its size and its times, and nothing of what is in it",
+		"read shared memory":              "/dev/shm is one for all, but with Isolation.Private",
+		"write shared memory":             "as that",
+		"remove shared memory":            "as that",
+		"connect to a socket with a path": "where it knows the path",
+	}},
+	{kernel.IsolationBubblewrap, map[string]string{
+		"list descriptors":          "their numbers, and nothing of what they lead to",
+		"have the kernel signal it": "a descriptor may name any process; the kernel then does not signal one that may not be",
+		"read a limit":              "every process may read those of the user's others",
+		"become the user":           "it is the user already",
+		"become root":               "it is root already, without any of its rights",
+		"join the group":            "it is in the group already",
+		"read the command line":     "every user of a machine sees the command lines of all",
+	}},
+}
+
+// sharedOn is what sessions of one user share on a rung.
+func sharedOn(rung string) map[string]string {
+	all := map[string]string{}
+	for _, s := range ofOneUser {
+		if position(rung) <= position(s.until) {
+			maps.Copy(all, s.what)
+		}
+	}
+	if rung == kernel.IsolationBubblewrap {
+		all["list the folders of all"] = "there are none but those that it has itself"
+	}
+	if os.Geteuid() != 0 {
+		delete(all, "become root")
+		if rung == kernel.IsolationLandlock {
+			all["slow all of the user down"] = "which root's session may not, since it has lost the right to"
+		}
+	}
+	return all
+}
+
+// TestNeighboursOfOneUser has a session of a workspace attack one of another on the rungs where both
+// have the user of their host, on both backends: what succeeds there is said, and nothing else does.
+func TestNeighboursOfOneUser(t *testing.T) {
+	backends := map[string]struct {
+		python  string
+		backend coppice.Backend
+	}{
+		"runner":  {python(t), coppice.Runner(coppice.RunnerOptions{Spares: -1})},
+		"gateway": {testpython.Path(t), coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})},
+	}
+	for _, rung := range []string{kernel.IsolationLandlock, kernel.IsolationSeccomp, kernel.IsolationBubblewrap} {
+		for _, name := range []string{"runner", "gateway"} {
+			if why := environment.LacksRung(rung); why != nil {
+				t.Logf("RUNG %s %s as uid %d: not here: %v", name, rung, os.Geteuid(), why)
+				continue
+			}
+			t.Run(rung+" "+name, func(t *testing.T) { //nolint:paralleltest // as the other tables
+				o := backends[name]
+				h := host(t, o.python, rung, shared(t), func(all *coppice.Options) {
+					all.Home, all.Backend = shared(t), o.backend
+					all.Isolation.Read = filepath.SplitList(os.Getenv(packagesVariable))
+				})
+				for _, name := range []string{"victim", "attacker"} {
+					folder := shared(t)
+					_, err := h.Workspace(t.Context(), name, workspace.Options{Folder: folder, Env: map[string]string{"HOME": folder}})
+					require.NoError(t, err)
+				}
+				duel(t, "workspace", sharedOn(rung), h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker")))
+			})
+		}
+	}
 }

@@ -25,8 +25,8 @@ def may(act):
     except OSError: return False
 state = dict(line.split(':', 1) for line in open('/proc/self/status'))
 print(json.dumps({
-    'rights': int(state['CapEff'], 16) | int(state['CapPrm'], 16) | int(state['CapInh'], 16) | int(state['CapAmb'], 16),
-    'filter': int(state['Seccomp']), 'none new': int(state['NoNewPrivs']),
+    'rights': int(state['CapEff'], 16) | int(state['CapPrm'], 16) | int(state['CapInh'], 16) | int(state.get('CapAmb', '0'), 16),
+    'filter': int(state.get('Seccomp', '0')), 'none new': int(state.get('NoNewPrivs', '0')),
     'become another user': may(lambda: os.setresuid(12345, 12345, 12345)), 'become a group': may(lambda: os.setgroups([12345])),
     'signal the host': may(lambda: os.kill(int(os.environ['HOST']), 0)),
     'use the network': may(lambda: socket.socket(socket.AF_INET)),

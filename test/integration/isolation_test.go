@@ -85,9 +85,6 @@ func TestAnIsolatedSessionElsewhere(t *testing.T) {
 	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Isolation: coppice.Isolation{Level: "tight"}})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 	require.ErrorContains(t, err, `"tight"`)
-	_, err = coppice.Start(t.Context(), coppice.Options{Backend: backends.Named(backends.Gateway), Home: t.TempDir(), Isolation: coppice.Isolation{Level: kernel.IsolationGVisor}})
-	require.ErrorIs(t, err, coppice.ErrOptions)
-	require.ErrorContains(t, err, "gvisor")
 }
 
 func TestResourceLimits(t *testing.T) {

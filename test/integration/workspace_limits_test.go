@@ -148,3 +148,26 @@ func TestALimitOfProcessorsWantsAControlGroup(t *testing.T) {
 	require.Equal(t, "a control group of the workspace", w.Info().Kept)
 	require.Equal(t, fmt.Sprint(0.5), fmt.Sprint(w.Total().Processors))
 }
+
+// TestOpenFilesOfAWorkspace: code of either backend that opens more files than it may is told by
+// the limit's name, and goes on when it has closed them.
+func TestOpenFilesOfAWorkspace(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(t *testing.T, backend string) {
+		host := start(t, coppice.Options{Backend: backends.Named(backend)})
+		_, err := host.Workspace(t.Context(), "few", workspace.Options{Limits: coppice.Limits{Files: 50}})
+		require.NoError(t, err)
+		s := host.Session("a", coppice.InWorkspace("few"))
+		r, err := s.Execute(t.Context(), cells("all = []\nfor _ in range(40): all.append(open('/dev/null'))\nlen(all)"))
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+		r, _ = s.Execute(t.Context(), cells("while True: all.append(open('/dev/null'))")) // the result says it, too
+		require.Equal(t, messages.OutcomeError, r.Outcome, r.Text)
+		require.NotNil(t, r.Exceeded, r.Text)
+		require.Equal(t, messages.LimitFiles, r.Exceeded.Limit, r.Text)
+		t.Logf("LIMIT files on the %s: %s", backend, r.Exceeded)
+		r = run(t, s, cells("for f in all: f.close()\nimport subprocess\nsubprocess.run(['true']).returncode"))
+		require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+		require.Contains(t, r.Text, "0")
+	})
+}

@@ -14,7 +14,6 @@ import (
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/actors/kernel/walls"
 	"github.com/coppice-run/coppice/internal/jupyter"
-	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -47,6 +46,9 @@ type Options struct {
 	// directory, which needs the helpers. "": it has no modules. It is
 	// called for each session, from any goroutine. nil: no session has modules.
 	Modules func(cwd string) string
+	// Files is how many files the code of a kernel of Python may have open, with those that it
+	// starts as many each. 0: as many as the system says.
+	Files int
 }
 
 // Backend makes kernels on one server. Any goroutine may use it.
@@ -85,7 +87,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		if o.Key.Cwd != "" && !server.rules.Covers(o.Key.Cwd) {
 			return nil, fmt.Errorf("start a kernel: %w", walls.Closed(o.Key.Cwd))
 		}
-		waiting(kernel.Waiting{Subject: opportunity.Processes(server.process())})
+		waiting(kernel.Waiting{Subject: server.subject()})
 		i, err := b.startOn(ctx, server, o, progress)
 		switch {
 		case err == nil:
@@ -130,7 +132,7 @@ func (e *Endpoint) died(ctx context.Context, err error) bool {
 
 // startOn makes a kernel on one server.
 func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartOptions, progress func(string)) (*Interpreter, error) {
-	i := &Interpreter{server: server}
+	i := &Interpreter{server: server, files: b.o.Files}
 	var err error
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")
@@ -227,6 +229,7 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, helper
 	}
 	env, place := i.hostPlace(i.environment(o.Env))
 	place.Cwd, place.Env, place.Remote, place.Helpers = o.Key.Cwd, env, !i.server.Local, helpers
+	place.Files = i.files
 	if i.server.Shared != nil {
 		place.Keep = ours(env)
 	}
@@ -277,7 +280,9 @@ func (i *Interpreter) begin(ctx context.Context, s pysrc.KernelSession) (jupyter
 
 // learn notes who the kernel is.
 func (i *Interpreter) learn(reply jupyter.ExecuteReply) {
-	if pid, ok := intExpression(reply, pidExpression); ok {
+	if pid, ok := intExpression(reply, pidExpression); ok && i.server.rules.Inside() {
+		i.within = pid
+	} else if ok {
 		i.info.PID = pid
 		if i.server.Local {
 			if id, err := process.Identify(pid); err == nil {

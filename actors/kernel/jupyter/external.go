@@ -86,7 +86,7 @@ func (s *Server) runExternal(ctx context.Context, up func(pid int)) error {
 	if err != nil {
 		return err
 	}
-	calls, closeBridge, err := s.openBridge(ctx, slices.ContainsFunc(remotes, func(r jupyter.Remote) bool { return onThisMachine(r.URL) }), "", nil)
+	calls, closeBridge, err := s.openBridge(ctx, slices.ContainsFunc(remotes, func(r jupyter.Remote) bool { return onThisMachine(r.URL) }), "", nil, nil)
 	if err != nil {
 		return err
 	}

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/jupyter"
-	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
@@ -27,6 +27,8 @@ type Interpreter struct {
 	// info and identity are set before the interpreter is handed out.
 	info     kernel.Info
 	identity process.Identity // zero when the kernel is not of this machine
+	within   int              // its number in a kernel of its gateway's own; 0: there is none, or it is not known
+	files    int              // how many files code may have open; 0: any number
 	calls    hostCalls
 	python   bool // the kernel's language; others get no code of ours
 	// notice comes before the first output; nil when there is none to show, or it was
@@ -85,6 +87,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	return i.cell(ctx, r, emit)
 }
 
+// tooMany is how Python says that no more files may be open (EMFILE).
+const tooMany = "[Errno 24]"
+
 // cell runs the code of a cell.
 func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
 	i.calls.begin(r.Call)
@@ -117,6 +122,9 @@ func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(
 	}
 	if out.Error != nil {
 		reply.Error = out.Error
+		if i.files > 0 && out.Error.Name == "OSError" && strings.Contains(out.Error.Message, tooMany) {
+			reply.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitFiles}
+		}
 		reply.Interrupted = out.Error.Name == "KeyboardInterrupt" || out.Error.Name == "CancelledError"
 	}
 	if out.StdinRequested || out.Error != nil && out.Error.Name == "StdinNotImplementedError" {
@@ -284,54 +292,6 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	}
 }
 
-// Ping returns nil when the kernel answers on its control channel, which it
-// does while a cell runs. A kernel of this machine that does not answer is
-// alive all the same while it uses what it gets of a processor: native code that does
-// not let other threads run silences it.
-//
-// Silence does not condemn the kernel either while its server does not answer,
-// or while the connection is being dialled again. The connection has bounds of
-// its own, and when they are passed the kernel is lost.
-func (i *Interpreter) Ping(ctx context.Context) error {
-	work := watchWork(i.identity)
-	err := i.kernel.Ping(ctx)
-	computes := work.computes()
-	var silent *jupyter.SilentError
-	if !errors.As(err, &silent) {
-		return i.lost(err)
-	}
-	if silent.State == "" || silent.Away {
-		return nil
-	}
-	if computes && !process.Ended(i.identity) {
-		return nil
-	}
-	if i.server.Shared != nil && silent.State == "" && !process.Ended(i.server.Shared.Process) && !process.Ended(i.identity) {
-		// It is the gateway that is silent. No kernel dies for that: it is under
-		// suspicion, and Server.Run decides what becomes of it.
-		return nil
-	}
-	return err
-}
-
-// Subject is the kernel's process and that of its gateway, which passes requests and
-// answers on. Of a kernel elsewhere nothing is known.
-func (i *Interpreter) Subject() opportunity.Subject {
-	return opportunity.Processes(i.identity, i.server.process())
-}
-
-// RSS returns the memory of the kernel's process, 0 when it is not local.
-func (i *Interpreter) RSS() int64 {
-	if i.identity.PID == 0 {
-		return 0
-	}
-	rss, err := process.RSS(i.identity.PID)
-	if err != nil {
-		return 0
-	}
-	return rss
-}
-
 // Close deletes the kernel. A server that cannot be asked any more is no
 // reason to leave a process of this machine alone.
 func (i *Interpreter) Close(ctx context.Context) error {
@@ -367,11 +327,15 @@ func (i *Interpreter) Close(ctx context.Context) error {
 
 // Kill ends the kernel's process, when it is one of this machine.
 func (i *Interpreter) Kill() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	if i.within != 0 {
+		_ = i.server.end(ctx, i.within) // as below
+		return
+	}
 	if i.identity.PID == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	defer cancel()
 	process.KillAll(ctx, []process.Identity{i.identity}) // Close tells whether it worked
 }
 

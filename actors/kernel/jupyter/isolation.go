@@ -22,10 +22,8 @@ func isolate(asks kernel.Isolation, url string, shared, keep bool) (walls.Isolat
 		return walls.Isolation{}, err
 	}
 	switch asked := i.Level; {
-	case asked == kernel.IsolationGVisor:
-		return walls.Isolation{}, errors.New("the gateway backend does not run in a kernel of its own (isolation gvisor): its ports and sockets are not in there; use the runner backend, or the isolation bubblewrap")
 	case asked == kernel.IsolationStrongest:
-		i.Level = sandbox.AtMost(sandbox.Bubblewrap).String()
+		i.Level = sandbox.Strongest().String()
 		if len(i.Hosts) > 0 && !i.Network {
 			i.Level = sandbox.AtMost(sandbox.Seccomp).String() // above, there is no way to the proxy
 		}
@@ -66,7 +64,11 @@ func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, fold
 			return c, err
 		}
 	}
-	if c.rules, err = i.Rules(rt.Path, temp); err == nil {
+	c.rules, err = i.Rules(rt.Path, temp)
+	if err == nil && c.rules.Inside() {
+		c.rules.Scratch, err = folders.Scratch()
+	}
+	if err == nil {
 		c.env, err = out.Open(i, &c.rules, rt.Env)
 	}
 	if err != nil || level < sandbox.Landlock {

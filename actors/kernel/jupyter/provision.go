@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/machine"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
@@ -199,11 +200,13 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch only := (kernel.Limits{Runtime: s.Limits.Runtime}); {
+	switch only := (kernel.Limits{Runtime: s.Limits.Runtime, Files: s.Limits.Files}); {
 	case s.Limits.Negative():
 		return nil, fmt.Errorf("a limit of sessions is negative: %+v", s.Limits)
 	case s.Limits != only:
-		return nil, errors.New("the gateway backend has no limits but Runtime; use the runner backend")
+		return nil, errors.New("the gateway backend has no limits of a session but Runtime and Files; use the runner backend, or limit all of a workspace (workspace.Total)")
+	case s.Limits.Files > 0 && o.URL != "":
+		return nil, errors.New("the files of kernels cannot be limited on a server that somebody else runs; leave Files out")
 	}
 	isolation, err := isolate(s.Isolation, o.URL, o.Shared, s.Keep || o.KeepSessions)
 	if err != nil {
@@ -237,7 +240,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 		journal = sharedgateway.DirIn(s.Dir)
 	}
 	return &provided{
-		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules}),
+		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules, Files: s.Limits.Files}),
 		Server:  server, site: s, remotes: remotes, level: level, description: description,
 	}, nil
 }
@@ -259,6 +262,15 @@ func (p *provided) Isolation() (level, description string) { return p.level, p.d
 // Confine puts a program behind the walls that the kernels are behind.
 func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
 	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress)
+}
+
+// Brood returns what the gateway runs in where that has a kernel of its own, and with it its
+// kernels, which are no processes of this machine.
+func (p *provided) Brood() (from process.Identity, waiting []int) {
+	if ends, ok := p.Server.ends.Now(); ok && ends[0].rules.Inside() {
+		from = ends[0].Process
+	}
+	return from, nil
 }
 
 // Refused returns the hosts of the network that were asked for and refused.
@@ -310,5 +322,6 @@ var (
 	_ kernel.Secretive = (*provided)(nil)
 	_ kernel.Isolator  = (*provided)(nil)
 	_ kernel.Confiner  = (*provided)(nil)
+	_ kernel.Brooder   = (*provided)(nil)
 	_ kernel.Closer    = (*provided)(nil)
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"os"
 	"sync"
@@ -105,10 +106,20 @@ type Endpoint struct {
 	// several says that it is one of several, gone that it does not answer then.
 	several bool
 	gone    atomic.Bool
-	// rules confine the gateway and its kernels, when it is of this host.
+	// rules confine the gateway and its kernels, when it is of this host, and end ends one of them
+	// by its number where that is not one of this machine.
 	rules sandbox.Rules
+	end   func(ctx context.Context, pid int) error
 	// Bridge takes the host calls of its kernels; nil: they cannot call the host.
 	Bridge *bridge.Server
+}
+
+// subject is what an answer of the gateway takes.
+func (e *Endpoint) subject() opportunity.Subject {
+	if e.rules.Inside() { // the process is what its kernel runs in
+		return opportunity.Tree(e.process())
+	}
+	return opportunity.Processes(e.process())
 }
 
 // process is the gateway's, zero when it is not of this machine.
@@ -238,17 +249,17 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 		defer cancel()
 		_ = server.Stop(c) // it kills what does not end; what it could not end is dead or not ours
 	}()
-	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL(), Token: server.Token(), Server: server.Identity(), Trace: s.trace()})
+	client, err := jupyter.NewClient(jupyter.Options{URL: server.URL(), Token: server.Token(), Server: server.Identity(), Dial: server.Dialer(), Trace: s.trace()})
 	if err != nil {
 		return fmt.Errorf("use the gateway: %w", err)
 	}
 	defer client.Close()
-	calls, closeBridge, err := s.openBridge(ctx, true, server.Calls(), behind.process())
+	calls, closeBridge, err := s.openBridge(ctx, true, server.Calls(), behind.process(), server.Listener)
 	if err != nil {
 		return err
 	}
 	defer closeBridge()
-	end := &Endpoint{Client: client, Local: true, Process: server.Identity(), KernelEnv: server.KernelEnv, Bridge: calls, rules: behind.rules}
+	end := &Endpoint{Client: client, Local: true, Process: server.Identity(), KernelEnv: server.KernelEnv, Bridge: calls, rules: behind.rules, end: server.End}
 	end.warm = s.pool(func(c context.Context, name string) (spare, error) {
 		k, err := client.Start(c, jupyter.StartRequest{Name: name, Env: end.KernelEnv(nil)})
 		return spare{k, end}, err
@@ -268,14 +279,21 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 
 // openBridge opens the endpoint of host calls, when there is to be one and
 // kernels can reach it: on a port or, where path is not "", on a socket with that path, which is
-// that of user.
-func (s *Server) openBridge(ctx context.Context, reachable bool, path string, user *process.User) (*bridge.Server, func(), error) {
+// that of user. inside returns what accepts calls from a kernel of the gateway's own, which has that
+// socket; nil, or what returns nil: it has none.
+func (s *Server) openBridge(ctx context.Context, reachable bool, path string, user *process.User, inside func() net.Listener) (b *bridge.Server, end func(), err error) {
 	if !s.o.HostCalls || !reachable {
 		return nil, func() {}, nil
 	}
-	b, err := bridge.Start(ctx, path)
-	if err != nil {
-		return nil, nil, err
+	if inside != nil {
+		if l := inside(); l != nil {
+			b = bridge.On(l, "unix:"+path)
+		}
+	}
+	if b == nil {
+		if b, err = bridge.Start(ctx, path); err != nil {
+			return nil, nil, err
+		}
 	}
 	closed := func() {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -18,7 +18,7 @@ import (
 
 // runShared uses the gateways that the hosts of this user share.
 func (s *Server) runShared(ctx context.Context, rt pyenv.Runtime, up func(pid int)) error {
-	calls, closeBridge, err := s.openBridge(ctx, true, "", nil)
+	calls, closeBridge, err := s.openBridge(ctx, true, "", nil, nil)
 	if err != nil {
 		return err
 	}

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
-	"github.com/coppice-run/coppice/internal/process"
 )
 
 // workPart is the part of its opportunity that a kernel which does not answer has to
@@ -24,17 +23,17 @@ const (
 
 // working sees whether a process computes while it is waited for. One goroutine uses it.
 type working struct {
-	id    process.Identity
+	of    opportunity.Subject
 	mu    sync.Mutex
 	timer *time.Timer
 	meter *opportunity.Meter // nil until it is looked at
 	over  bool
 }
 
-// watchWork begins to look at a process that is silent for long. Its computes must be
+// watchWork begins to look at who is silent for long. Its computes must be
 // called.
-func watchWork(id process.Identity) *working {
-	w := &working{id: id}
+func watchWork(of opportunity.Subject) *working {
+	w := &working{of: of}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(lookAfter, w.look)
@@ -48,7 +47,7 @@ func (w *working) look() {
 		return
 	}
 	if w.meter == nil {
-		w.meter = opportunity.Begin(opportunity.Processes(w.id), nil)
+		w.meter = opportunity.Begin(w.of, nil)
 	} else {
 		w.meter.Measure()
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/opportunity"
-	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -47,7 +46,7 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	}
 	c.begin, c.refused = time.Now(), i.refused()
 	if i.limits.CPU > 0 {
-		c.cpu, _ = process.CPUTime(i.info.PID) // without it, all that the process has used counts
+		c.cpu, _ = i.child.CPUTime(ctx) // without it, all that the process has used counts
 	}
 	if r.Index >= 0 && c.from == nil && i.logged().Cell(r.Index, c.id) != nil {
 		select { // the next host begins it
@@ -173,7 +172,7 @@ const (
 // lock, when nothing else forwards it and the pipe would fill up. While the side
 // thread runs, that one does so: two readers of one pipe would change the order.
 func (c *cell) stuck(ctx context.Context) {
-	if c.reply.Exceeded == nil && c.overdrawn() {
+	if c.reply.Exceeded == nil && c.overdrawn(ctx) {
 		c.exceeded(messages.LimitCPU)
 		c.i.cutOff()
 	}

@@ -1,6 +1,7 @@
 package runner
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"time"
@@ -71,12 +72,14 @@ func (t *tail) add(text string) {
 
 // overdrawn reports whether native code, which cannot be interrupted, has used up its
 // processor time.
-func (c *cell) overdrawn() bool {
+func (c *cell) overdrawn(ctx context.Context) bool {
 	limit := c.i.limits.CPU
 	if limit <= 0 {
 		return false
 	}
-	used, err := process.CPUTime(c.i.info.PID)
+	ctx, cancel := context.WithTimeout(ctx, answerWait) // a server that is busy is asked again
+	defer cancel()
+	used, err := c.i.child.CPUTime(ctx)
 	return err == nil && used-c.cpu > limit+cpuGrace
 }
 

@@ -125,7 +125,7 @@ func (p provisioner) inside(level string, l kernel.Limits) error {
 	case p.o.NoFork:
 		return fmt.Errorf("NoFork: sessions on the rung %s are forked from a server in their sandbox; leave NoFork out, or use another rung", level)
 	case l.Processors > 0:
-		return fmt.Errorf("a limit of processors for each session is not kept to on the rung %s, where they share a sandbox; leave it out, or use another rung", level)
+		return fmt.Errorf("a limit of processors for each session is not kept to on the rung %s, where they share a sandbox; leave it out, limit all of a workspace (workspace.Total), or use another rung", level)
 	}
 	return nil
 }

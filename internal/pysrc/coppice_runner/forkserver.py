@@ -26,7 +26,7 @@ import threading
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
-from . import forks
+from . import forks, processes
 from .wire import VERSION, drain_descriptor, encode
 
 _SIGCHLD = int(signal.SIGCHLD)  # signal's own functions take their time with enums
@@ -208,6 +208,9 @@ class Server:
             self._fork(n, request.get("user"))
         elif kind == "signal":
             self._signal(n, request)
+        elif kind == "used":
+            pid = request.get("pid", 0)
+            self._reply({"type": "used", "n": n, "seconds": processes.used(pid) if pid in self._children else -1})
         elif kind == "drain":
             child = self._children.get(request.get("pid", 0))
             self._reply({"type": "drained", "n": n, **(child.leftovers() if child else {})})

@@ -145,6 +145,16 @@ def runnable(pids: List[int]) -> Set[Tuple[int, bytes, bytes]]:
     return found
 
 
+def used(pid: int) -> float:
+    """Returns the processor time that a process has used, in seconds, -1 when it has ended."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as f:
+            fields = f.read().rpartition(b")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+    except (OSError, ValueError, IndexError):
+        return -1
+
+
 def program_of(pid: int) -> bytes:
     """Returns what differs between the programs that a process runs one after the
     other: where its stack begins, which differs with each. It is empty or always the

@@ -50,7 +50,7 @@ func (b *Bounds) add(cmd *cobra.Command) {
 	flags.StringVar(&b.memory, "max-memory", "", "how much memory the code of a session may take, with the runner backend: 512M, 2G or bytes (default: COPPICE_MAX_MEMORY, else no limit)")
 	flags.StringVar(&b.cpu, "max-cpu", "", "how much processor time a cell may use, with the runner backend: 90s, 2m or seconds (default: COPPICE_MAX_CPU, else no limit)")
 	flags.StringVar(&b.runtime, "max-runtime", "", "how long a cell may run: 90s, 2m or seconds (default: COPPICE_MAX_RUNTIME, else no limit)")
-	flags.StringVar(&b.files, "max-files", "", "how many files a session may have open, with the runner backend (default: COPPICE_MAX_FILES, else no limit)")
+	flags.StringVar(&b.files, "max-files", "", "how many files the code of a session may have open (default: COPPICE_MAX_FILES, else no limit)")
 	flags.StringVar(&b.processes, "max-processes", "", "how many processes of its own a session may have at a time, with the runner backend (default: COPPICE_MAX_PROCESSES, else no limit)")
 	flags.StringVar(&b.processors, "max-processors", "", "how many processors a session may keep busy, 0.5 for half of one, with the runner backend and control groups (default: COPPICE_MAX_PROCESSORS, else no limit)")
 	flags.StringVar(&b.output, "max-output", "", "how much text a result holds before its middle goes to a file: 100K, 2M or bytes (default: COPPICE_MAX_OUTPUT, else 50K)")
