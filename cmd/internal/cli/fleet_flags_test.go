@@ -41,6 +41,8 @@ func TestFlagsOfAFleet(t *testing.T) {
 		"none of the three":      {func(f *serveFlags) { f.fleet.servers, f.fleet.embed, f.fleet.node = three, true, 4 }, secret, "--fleet-node: 4"},
 		"without a token":        {func(f *serveFlags) { f.e2bDebug = true }, secret, "--e2b-debug"},
 		"tenants":                {func(f *serveFlags) { f.listen.addr, f.fleet.tenantMost = "0.0.0.0:7443", 8 }, secret, ""},
+		"labels":                 {func(f *serveFlags) { f.fleet.labels = "gpu=yes, zone=a" }, secret, ""},
+		"a label that is none":   {func(f *serveFlags) { f.fleet.labels = "gpu" }, secret, "--fleet-label"},
 		"a bound of none":        {func(f *serveFlags) { f.fleet.tenantMost = 8 }, secret, "--fleet-tenant-sessions is for --listen"},
 		"a negative bound":       {func(f *serveFlags) { f.fleet.tenantMost = -8 }, secret, "--fleet-tenant-sessions must not be negative"},
 	} {

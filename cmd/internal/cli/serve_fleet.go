@@ -78,6 +78,7 @@ type fleetFlags struct {
 	kept    fleetStore
 	// tenantMost is how many sessions and workspaces one tenant has at all nodes together.
 	tenantMost int
+	labels     string
 }
 
 func (f *fleetFlags) add(cmd *cobra.Command, program string) {
@@ -91,6 +92,7 @@ func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags.StringVar(&f.place, "fleet-placement", placeSpread, "where a session begins that is nowhere: "+placeSpread+", at the less loaded of two nodes that a hash of its name puts first, or "+placeHere+", at the one that was asked")
 	flags.BoolVar(&f.front, "fleet-front", false, "have no sessions, and send calls on to the nodes that do")
 	flags.Var((*console.Time)(&f.ttl), "fleet-ttl", "how long a node is silent before another takes its sessions over, the same for all nodes: seconds, or a time such as 15s (default: 15s)")
+	flags.StringVar(&f.labels, "fleet-label", "", "labels of this node, for requests that say with Coppice-Labels what the node must have at which something begins: gpu=yes,volume=projects")
 	flags.IntVar(&f.tenantMost, "fleet-tenant-sessions", 0, "with --listen, how many sessions and workspaces one tenant may have at all nodes together, the same for all nodes (0: any number, of which each node takes --tenant-sessions)")
 	f.drain = drainTime
 	flags.Var((*console.Time)(&f.drain), "drain-timeout", "how long calls that run may go on once this node is asked to end: seconds, or a time such as 30s")
@@ -141,6 +143,9 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	}
 	if f.fleet.front && f.fleet.place == placeHere {
 		return nil, console.Usagef("--fleet-front has no sessions, and --fleet-placement %s has them begin there: leave one of them out", placeHere)
+	}
+	if _, err := fleetapi.ParseLabels(f.fleet.labels); err != nil {
+		return nil, console.Usagef("--fleet-label: %w", err)
 	}
 	if f.fleet.tenantMost < 0 {
 		return nil, console.Usagef("--fleet-tenant-sessions must not be negative; use 0 for any number")
@@ -263,8 +268,10 @@ func (m *membership) attach(host *coppice.Host, api *httpapi.API, metrics *metri
 
 // options are those of a node that serves the sessions of a host, but for what it shares with others.
 func (m *membership) options(host *coppice.Host, api *httpapi.API, logger *slog.Logger) fleetapi.Options {
+	labels, _ := fleetapi.ParseLabels(m.f.labels) // they were looked at before
 	return fleetapi.Options{
-		Name: cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
+		Labels: labels,
+		Name:   cmp.Or(m.f.name, "node"), TTL: m.f.ttl, Version: version.Read().Version, Cwd: api.Cwd(),
 		Spread: m.f.place != placeHere, Front: m.f.front,
 		Kernel:   func(name string) string { return host.Session("", coppice.OnKernel(name)).Key().Kernel },
 		Sessions: hostSessions{host}, Knows: api.Knows, Running: func() int { return api.Running() + host.Workspaces().Followed() }, Untold: api.Untold,

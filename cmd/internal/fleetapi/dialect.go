@@ -178,23 +178,27 @@ func (n *Node) who(r *http.Request, question string) (found *peer, silent error)
 
 // anywhere has a request served at the node that its name chooses.
 func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, body []byte, a dialect.About) {
-	here := r.Header.Get(HeaderNode) != "" || !n.o.Spread && !n.o.Front
+	at, err := wanted(r)
+	if err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
+	here := r.Header.Get(HeaderNode) != "" || !n.o.Spread && !n.o.Front && len(at.want) == 0
 	choose := n.choose
 	if a.Alike {
 		choose = n.first
 	}
-	var avoid []string
 	for wait := firstPause; ; {
 		id := n.ID()
 		if !here {
-			id = n.chosen(r.Context(), choose, a.Anywhere, avoid)
+			id = n.chosen(r.Context(), choose, a.Anywhere, at)
 		}
 		switch {
 		case here && n.o.Front:
 			n.refuse(r.Context(), w, n.noSessions())
 			return
 		case id == "":
-			n.refuse(r.Context(), w, n.noNode())
+			n.refuse(r.Context(), w, n.noNode(at))
 			return
 		case id == n.ID():
 			n.beginning(w, r, h)
@@ -202,18 +206,18 @@ func (n *Node) anywhere(w http.ResponseWriter, r *http.Request, h http.Handler, 
 		}
 		p := n.peer(id)
 		if p == nil {
-			avoid = append(avoid, id)
+			at.avoid = append(at.avoid, id)
 			continue
 		}
 		state, err := n.forward(w, r, p, body, false)
 		switch {
 		case state == relay.Answered:
 			return
-		case state == relay.Unknown || slices.Contains(avoid, id) || !pause.Wait(r.Context(), &wait):
+		case state == relay.Unknown || slices.Contains(at.avoid, id) || !pause.Wait(r.Context(), &wait):
 			n.refuse(r.Context(), w, n.unanswered(r, p, state, err))
 			return
 		}
-		avoid = append(avoid, id)
+		at.avoid = append(at.avoid, id)
 	}
 }
 

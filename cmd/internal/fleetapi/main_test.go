@@ -92,19 +92,32 @@ func joinKeeping(t *testing.T, m *fleettest.Memory, w *wires, name string, kept 
 	return joinAs(t, m, w, name, kept, false)
 }
 
+// joinLabelled is join for a node with labels.
+func joinLabelled(t *testing.T, m *fleettest.Memory, w *wires, name string, labels map[string]string) *server {
+	t.Helper()
+	return joinWith(t, m, w, name, nil, func(o *Options) { o.Labels = labels })
+}
+
 // joinAs is joinKeeping for a node that is a front.
 func joinAs(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store.Store, front bool) *server {
+	t.Helper()
+	return joinWith(t, m, w, name, kept, func(o *Options) { o.Front = front })
+}
+
+// joinWith is joinKeeping for a node with other options.
+func joinWith(t *testing.T, m *fleettest.Memory, w *wires, name string, kept store.Store, change func(*Options)) *server {
 	t.Helper()
 	s := &server{t: t, link: fleettest.NewLink(m), wires: w, host: name + ".test", sessions: map[messages.SessionKey]int{}, known: map[string]string{}}
 	began := time.Now()
 	o := Options{
-		Directory: s.link, Name: name, TTL: ttl, Front: front, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
+		Directory: s.link, Name: name, TTL: ttl, Cwd: "/w", Sessions: s, Knows: s.knows, Transport: w,
 		Kernel: usual, Clock: func() time.Duration { return time.Since(began) },
 	}
 	if kept != nil {
 		s.records = NewRecords(kept, folder(t, t.TempDir()))
 		o.Records, o.Hibernate = s.records, s.sleep
 	}
+	change(&o)
 	s.node = New(o)
 	mux := http.NewServeMux()
 	for _, mount := range s.node.Wrap([]httpserver.Mount{

@@ -61,6 +61,8 @@ type Options struct {
 	// this one. A node with Front has no sessions: it sends on what others have, and chooses as
 	// with Spread.
 	Spread, Front bool
+	// Labels are what requests may ask for of the node at which something begins ([HeaderLabels]).
+	Labels map[string]string
 	// Most is how many sessions and workspaces all nodes have together, at most; all nodes say the
 	// same. 0: any number.
 	Most int

@@ -61,7 +61,7 @@ func TestASpreadSession(t *testing.T) {
 		for i := range 20 {
 			name := fmt.Sprint("s", i)
 			asked := []*server{a, b}[i%2]
-			want := asked.node.choose(messages.SessionKey{Session: name, Cwd: "/w"}.ID(), nil)
+			want := asked.node.choose(messages.SessionKey{Session: name, Cwd: "/w"}.ID(), where{})
 			rec := asked.run("e"+name, name, 0)
 			require.Equal(t, http.StatusOK, rec.Code, rec.Body)
 			got := rec.Result().Header.Get(HeaderNode)
@@ -145,5 +145,27 @@ func TestWhoJoinsKnowsTheOthers(t *testing.T) {
 		b := join(t, m, w, "b")
 		defer b.leave()
 		require.Len(t, b.node.others(), 1)
+	})
+}
+
+// TestLabels: what asks for labels begins at a node that has them, whatever else would be chosen, and
+// stays there.
+func TestLabels(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a := join(t, m, w, "a")
+		defer a.leave()
+		b := joinLabelled(t, m, w, "b", map[string]string{"gpu": "yes", "zone": "a"})
+		defer b.leave()
+		for i, from := range []*server{a, b, a, b} {
+			rec := from.ask(http.MethodPost, "/api/executions", fmt.Sprintf(`{"id":"e%d","session":"s%d"}`, i, i), 0, HeaderLabels, "zone=a, gpu=yes")
+			require.Equal(t, http.StatusOK, rec.Code, rec.Body)
+			require.Equal(t, b.node.ID(), rec.Result().Header.Get(HeaderNode))
+		}
+		require.Equal(t, "2", a.run("f", "s0", 1).Body.String(), "it is there")
+		rec := a.ask(http.MethodPost, "/api/executions", `{"id":"g","session":"t"}`, 0, HeaderLabels, "gpu=no")
+		require.Equal(t, "no_node", code(rec))
+		require.Contains(t, rec.Body.String(), "--fleet-label")
+		require.Equal(t, "bad_request", code(a.ask(http.MethodPost, "/api/executions", `{"id":"g","session":"t"}`, 0, HeaderLabels, "gpu")))
 	})
 }

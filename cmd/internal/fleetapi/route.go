@@ -95,9 +95,13 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t a
 		h.ServeHTTP(w, r) // it is not begun again, and its session was given up since
 		return
 	}
-	var avoid []string // nodes at which it was to begin, and that were not there
+	at, err := wanted(r) // without the nodes at which it was to begin, and that were not there
+	if err != nil {
+		n.refuse(r.Context(), w, err)
+		return
+	}
 	for wait, tries := firstPause, time.Now(); ; {
-		c, id, err := n.find(r.Context(), t, r.Header.Get(HeaderNode) != "", avoid)
+		c, id, err := n.find(r.Context(), t, r.Header.Get(HeaderNode) != "", at)
 		switch {
 		case err != nil:
 			n.refuse(r.Context(), w, err)
@@ -129,8 +133,8 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t a
 				return
 			}
 		}
-		if state == relay.Undelivered && !errors.Is(failed, errMoved) && !slices.Contains(avoid, id) {
-			avoid = append(avoid, id) // its owner, if it is that, is asked again all the same
+		if state == relay.Undelivered && !errors.Is(failed, errMoved) && !slices.Contains(at.avoid, id) {
+			at.avoid = append(at.avoid, id) // its owner, if it is that, is asked again all the same
 		}
 		if time.Since(tries) > 2*n.o.TTL || !pause.Wait(r.Context(), &wait) {
 			n.refuse(r.Context(), w, n.away(id, failed))
@@ -140,8 +144,8 @@ func (n *Node) route(w http.ResponseWriter, r *http.Request, h http.Handler, t a
 }
 
 // find claims the key of a request, or says which node has it, or is to have it: "" when none
-// has. named says that the request names this node; avoid are nodes that it does not begin at.
-func (n *Node) find(ctx context.Context, t about.Target, named bool, avoid []string) (*claim, string, error) {
+// has. named says that the request names this node; at is where it may begin.
+func (n *Node) find(ctx context.Context, t about.Target, named bool, at where) (*claim, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, n.o.TTL/2)
 	defer cancel()
 	m, _ := n.now()
@@ -149,7 +153,7 @@ func (n *Node) find(ctx context.Context, t about.Target, named bool, avoid []str
 		return nil, "", fleet.ErrSuspended
 	}
 	claims := t.Claims || t.Ends != "" && n.o.Records != nil // of what is kept, too
-	spread := claims && (n.o.Spread || n.o.Front) && !named && n.epochOf(t.Key) == 0
+	spread := claims && (n.o.Spread || n.o.Front || len(at.want) > 0) && !named && n.epochOf(t.Key) == 0
 	if draining := n.isDraining(); !spread && (!claims || draining) && n.epochOf(t.Key) == 0 {
 		id, _, err := m.Owner(ctx, t.Key.ID())
 		if err != nil || id != m.ID() && (id != "" || !claims) {
@@ -160,7 +164,7 @@ func (n *Node) find(ctx context.Context, t about.Target, named bool, avoid []str
 		}
 	}
 	if n.epochOf(t.Key) == 0 {
-		if id, err := n.begins(ctx, m, t, named, avoid); err != nil || id != m.ID() {
+		if id, err := n.begins(ctx, m, t, named, at); err != nil || id != m.ID() {
 			return nil, id, err
 		}
 	}
