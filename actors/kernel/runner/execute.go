@@ -148,9 +148,7 @@ func (c *cell) send() error {
 	if c.from != nil {
 		return nil
 	}
-	c.i.trace(sent, "main", c.i.request)
-	_, err := c.i.child.Main.Write(c.i.request)
-	return err
+	return c.i.write(c.i.request)
 }
 
 // watch wakes the reader when ctx ends.

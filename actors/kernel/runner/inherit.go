@@ -265,6 +265,8 @@ func (s *Server) goOn(ctx context.Context, h *heir, tracer *ipctrace.File) (*Int
 	i.kept.mu.Unlock()
 	if h.last == nil || !h.last.Begun {
 		err = i.settle(ctx)
+	} else {
+		i.unsettled = true
 	}
 	return i, err
 }
@@ -282,10 +284,25 @@ func (i *Interpreter) probe() error {
 		return err
 	}
 	i.probes++
+	i.unsettled = false
 	if _, err := i.child.Main.Write(line); err != nil {
 		return i.gone(err)
 	}
 	return nil
+}
+
+// write writes a request to Main. The first one to a session whose cell ran on from an
+// earlier host comes after a probe: what that host asked in vain while the cell ran is refused
+// only now, and the refusal must not be taken for that of this request.
+func (i *Interpreter) write(line []byte) error {
+	if i.unsettled {
+		if err := i.probe(); err != nil {
+			return err
+		}
+	}
+	i.trace(sent, "main", line)
+	_, err := i.child.Main.Write(line)
+	return err
 }
 
 // probeID is the number of this host's probes: that before its first cell.

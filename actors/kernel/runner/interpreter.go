@@ -39,10 +39,12 @@ type Interpreter struct {
 
 	// kept is how the session outlives its host, nil when it does not; set before the
 	// interpreter is handed out. at is where the event comes from that is handed on, and probes
-	// how many answers come to what was no request; they belong to Execute.
-	kept   *kept
-	at     estate.Place
-	probes int
+	// how many answers come to what was no request; unsettled says that answers to what an earlier
+	// host asked may be to come. They belong to Execute.
+	kept      *kept
+	at        estate.Place
+	probes    int
+	unsettled bool
 
 	// lines reads Main; it belongs to Start, and then to Execute.
 	lines *ndjson.Reader

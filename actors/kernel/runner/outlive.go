@@ -82,8 +82,7 @@ func (i *Interpreter) handOver(ctx context.Context, r ndjson.Request, f *os.File
 		}
 		i.lines.Release()
 	}()
-	i.trace(sent, "main", line)
-	if _, err := i.child.Main.Write(line); err != nil {
+	if err := i.write(line); err != nil {
 		return ndjson.Frame{}, i.gone(err)
 	}
 	for {
