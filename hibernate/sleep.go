@@ -261,7 +261,9 @@ func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string
 	owners := record.Header().Owners
 	restored, err := k.restore(ctx, record, into)
 	if err == nil {
-		// It is the interpreter's now. If it stayed, it could be restored once more.
+		// It is the interpreter's now, also when this host is killed. If it stayed, it could be
+		// restored once more.
+		kernel.Outlive(ctx, into, owners, &kernel.News{Restored: restored})
 		err = k.o.Store.Delete(ctx, id)
 	}
 	if err = errors.Join(err, record.Close()); err != nil {

@@ -87,7 +87,8 @@ type Hibernation interface {
 	// Wake puts what is kept of a session into an interpreter that has run nothing, for
 	// an owner, and keeps it no longer; where a checkpoint was made ready for the session, it
 	// is that, which is kept. The zero value: nothing is kept. When it fails, it
-	// is kept as before and the interpreter must not be used.
+	// is kept as before and the interpreter must not be used. Before it is kept no longer, it is
+	// the interpreter's for good ([Outlive]): a host that is killed loses it at no point.
 	Wake(ctx context.Context, key messages.SessionKey, owner string, into Interpreter) (Woken, error)
 	// Forget drops what is kept of a session. It returns at once; a Wake that comes
 	// after it finds nothing.

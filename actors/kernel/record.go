@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"context"
 	"errors"
 	"fmt"
 
@@ -13,13 +14,36 @@ import (
 // with its host. It is called by the goroutine that runs a call.
 type Recorded interface{ Record() Record }
 
+// Outliver is implemented by interpreters that outlive the host once they have all that the
+// session is to have. Outlive has it do so from when it returns: before that it ends with the
+// host, and what is kept on disk of the session is what counts. owners may have it besides
+// those who call it, and news is what nobody has been told; nil: there is none. Calls after the
+// first do nothing.
+type Outliver interface {
+	Outlive(ctx context.Context, owners []string, news *News)
+}
+
+// News is how an interpreter began, which the first result of a call tells.
+type News struct {
+	// Restored is what it was restored with; nil: it began with nothing, for Reason.
+	Restored *messages.Restored
+	Reason   string
+}
+
+// Outlive has an interpreter outlive the host, if it can.
+func Outlive(ctx context.Context, i Interpreter, owners []string, news *News) {
+	if o, ok := i.(Outliver); ok {
+		o.Outlive(ctx, owners, news)
+	}
+}
+
 // Record is what is written down of the call that runs, before it is handed on. Its
 // methods may be called from any goroutine.
 type Record interface {
 	// Begin begins a call. When it fails, the call does not outlive its host. The error is
 	// ErrLeft when the interpreter is left to the next host: then nothing of the call may
-	// be begun here.
-	Begin(exec messages.Execute) error
+	// be begun here. news is what the call's result will tell; nil: nothing of that kind.
+	Begin(exec messages.Execute, news *News) error
 	// Output says that an event of the interpreter is about to be handed on, from its
 	// Execute, and Emitted another one.
 	Output(e messages.Event)
@@ -77,7 +101,7 @@ func (r *run) note() bool {
 	if r.record == nil {
 		return true
 	}
-	err := r.record.Begin(r.exec)
+	err := r.record.Begin(r.exec, r.news)
 	if errors.Is(err, ErrLeft) {
 		<-r.life.Done()
 		r.outcome, r.unsent, r.cutOff = messages.OutcomeCancelled, true, true

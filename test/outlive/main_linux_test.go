@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -40,6 +41,11 @@ type role struct {
 	KeepFor            time.Duration
 	Leave              bool // it leaves when its standard input ends
 	Plain              bool // without KeepSessions
+	// Setup is what each session runs first, in place of noting its number; Asleep has it be
+	// written to disk then.
+	Setup  string
+	Asleep bool
+	Policy hibernate.Policy
 }
 
 // said is a line of such a host.
@@ -72,7 +78,7 @@ func (r role) options() coppice.Options {
 	env := append(os.Environ(), marker+"="+r.Mark)
 	return coppice.Options{
 		Backend: coppice.Runner(coppice.RunnerOptions{}), Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
-		MaxSessions: 400, Timeout: coppice.NoTimeout, IdleTTL: -1,
+		MaxSessions: 400, Timeout: coppice.NoTimeout, IdleTTL: -1, Hibernate: r.Policy,
 	}
 }
 
@@ -92,9 +98,16 @@ func (r role) play() error {
 	}
 	for i := range r.Sessions {
 		s := host.Session(name(i), coppice.In(r.Home))
-		result, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: fmt.Sprintf("x = %d", i)}}, Owner: "owner"})
+		code := r.Setup
+		if code == "" {
+			code = fmt.Sprintf("x = %d", i)
+		}
+		result, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}, Owner: "owner"})
 		if err == nil {
 			err = result.Err()
+		}
+		if err == nil && r.Asleep {
+			_, err = s.Hibernate(ctx)
 		}
 		if err != nil {
 			return err
@@ -114,7 +127,7 @@ func (r role) play() error {
 
 // call runs the call of one session.
 func (r role) call(ctx context.Context, host *coppice.Host, i int, cells []string, tell func(said)) {
-	request := coppice.Request{ID: "call-" + name(i), AllowStdin: true, HostFunctions: []coppice.HostFunction{{
+	request := coppice.Request{ID: "call-" + name(i), Owner: "owner", AllowStdin: true, HostFunctions: []coppice.HostFunction{{
 		Name: "never", Description: "does not return", Call: func(ctx context.Context, _ json.RawMessage) (any, error) {
 			tell(said{Session: name(i), Called: true})
 			<-ctx.Done()

@@ -31,8 +31,8 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	i.cells++
 	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call, comms: r.Comms}
 	i.mu.Unlock()
-	if r.Resume && i.kept != nil && i.kept.last != nil {
-		c.from = i.kept.last
+	if r.Resume && i.kept() != nil && i.kept().last != nil {
+		c.from = i.kept().last
 		c.id = c.from.ID
 		c.resume()
 	}

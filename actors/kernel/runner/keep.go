@@ -165,11 +165,17 @@ type kept struct {
 	last *estate.Running
 }
 
-// hold has a session outlive the host: from when it returns.
-func (k *keeper) hold(ctx context.Context, i *Interpreter, key messages.SessionKey) {
-	if k == nil || key.Workspace != "" || i.kept != nil {
-		return
+// Outlive has the session outlive the host, from when it returns: until then, it has not all
+// that it is to have.
+func (i *Interpreter) Outlive(ctx context.Context, owners []string, news *kernel.News) {
+	if i.keeper != nil && i.kept() == nil {
+		i.keeper.hold(ctx, i, owners, (*estate.News)(news))
 	}
+}
+
+// hold has a session outlive the host.
+func (k *keeper) hold(ctx context.Context, i *Interpreter, owners []string, news *estate.News) {
+	key := i.keeps
 	k.mu.Lock()
 	own, able := k.own, k.why == "" && !k.closed
 	k.mu.Unlock()
@@ -182,6 +188,7 @@ func (k *keeper) hold(ctx context.Context, i *Interpreter, key messages.SessionK
 	}
 	n := estate.Note{
 		Version: estate.Version, Key: key, Process: id, Python: i.info.Python, Mark: string(i.mark), Log: rand.Text() + ".log", Seal: estate.NewSeal(),
+		Owners: owners[:min(len(owners), estate.MaxOwners)], News: news,
 	}
 	h := &kept{keeper: k, from: own, name: key.ID(), note: n}
 	if h.log, err = estate.Create(own.Dir(), n.Log, n.Seal); err == nil {
@@ -203,10 +210,32 @@ func (k *keeper) hold(ctx context.Context, i *Interpreter, key messages.SessionK
 		}
 		return
 	}
-	i.lines, i.kept = ndjson.NewReader(i.child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark), h
 	k.mu.Lock()
 	k.sessions[h.name] = i
 	k.mu.Unlock()
+	i.mu.Lock()
+	i.held.Store(h)
+	over := i.over
+	i.mu.Unlock()
+	if over {
+		h.drop()
+	}
+	if k.leaving.Load() { // it was not among those that leave has seen
+		h.log.Freeze()
+	}
+}
+
+// kept is how the session outlives its host; nil: it does not.
+func (i *Interpreter) kept() *kept { return i.held.Load() }
+
+// mayOutlive has a session that was made outlive the host, once it is asked to ([Interpreter.Outlive]).
+// What it says is read so that nothing of it is lost with this process.
+func (k *keeper) mayOutlive(i *Interpreter, key messages.SessionKey) {
+	if k == nil || key.Workspace != "" {
+		return
+	}
+	i.keeper, i.keeps = k, key
+	i.lines = ndjson.NewReader(i.child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark)
 }
 
 // discard closes and removes the log.
@@ -222,15 +251,24 @@ func (h *kept) generation() uint32 {
 	return h.note.Generation
 }
 
-// use notes who uses the session.
+// use notes who uses the session, and that a call has begun, whose log has the news then.
 func (h *kept) use(owner string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if slices.Contains(h.note.Owners, owner) || len(h.note.Owners) == estate.MaxOwners {
-		return
+	before := h.note.Owners
+	h.note.Owners = withOwner(before, owner)
+	if news := h.note.News; news != nil || len(h.note.Owners) > len(before) {
+		h.note.News = nil
+		h.tell()
 	}
-	h.note.Owners = append(h.note.Owners, owner)
-	h.tell()
+}
+
+// withOwner returns those who use a session and one more, if there is room.
+func withOwner(owners []string, owner string) []string {
+	if slices.Contains(owners, owner) || len(owners) == estate.MaxOwners {
+		return owners
+	}
+	return append(slices.Clip(owners), owner)
 }
 
 // tell has the custodian know the note. h.mu is held.
@@ -272,7 +310,7 @@ func (h *kept) drop() {
 	h.discard()
 	k := h.keeper
 	k.mu.Lock()
-	if i := k.sessions[h.name]; i != nil && i.kept == h {
+	if i := k.sessions[h.name]; i != nil && i.kept() == h {
 		delete(k.sessions, h.name)
 	}
 	k.mu.Unlock()
@@ -309,8 +347,8 @@ func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, i := range k.sessions {
-		if i.kept.leaves() {
-			i.kept.log.Freeze()
+		if i.kept().leaves() {
+			i.kept().log.Freeze()
 		}
 	}
 }
@@ -328,9 +366,9 @@ func (k *keeper) closes(key messages.SessionKey) {
 	if i == nil {
 		return
 	}
-	i.kept.mu.Lock()
-	i.kept.closing = true
-	i.kept.mu.Unlock()
+	i.kept().mu.Lock()
+	i.kept().closing = true
+	i.kept().mu.Unlock()
 }
 
 // close ends all that is kept, or leaves it to the next host. All sessions are closed, or

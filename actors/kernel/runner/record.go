@@ -13,44 +13,47 @@ import (
 // Record returns where it is written down what the session's calls have come to; nil: the
 // session ends with its host.
 func (i *Interpreter) Record() kernel.Record {
-	if i.kept == nil {
+	if i.kept() == nil {
 		return nil
 	}
 	return record{i}
 }
 
 // Leaving reports whether Close leaves the session to the next host.
-func (i *Interpreter) Leaving() bool { return i.kept.leaves() }
+func (i *Interpreter) Leaving() bool { return i.kept().leaves() }
 
 // record is the log of a session, as the actor sees it.
 type record struct{ i *Interpreter }
 
-// Begin begins a call.
-func (r record) Begin(exec messages.Execute) error {
-	r.i.kept.use(exec.Owner)
-	err := r.i.kept.log.Begin(exec)
+// Begin begins a call. The next host knows it by its log, and whose it is, before the note says
+// so, too.
+func (r record) Begin(exec messages.Execute, news *kernel.News) error {
+	err := r.i.kept().log.Begin(exec, (*estate.News)(news))
 	if errors.Is(err, estate.ErrFrozen) {
 		return kernel.ErrLeft
+	}
+	if err == nil {
+		r.i.kept().use(exec.Owner)
 	}
 	return err
 }
 
 // Output notes an event that the cell is about to hand on. It is called by emit, in the
 // goroutine of Execute.
-func (r record) Output(e messages.Event) { r.i.kept.log.Output(e, r.i.at) }
+func (r record) Output(e messages.Event) { r.i.kept().log.Output(e, r.i.at) }
 
 // Emitted notes another event.
-func (r record) Emitted(e messages.Event) { r.i.kept.log.Emitted(e) }
+func (r record) Emitted(e messages.Event) { r.i.kept().log.Emitted(e) }
 
 // Ended notes the result of a cell.
-func (r record) Ended(cell int, result messages.CellResult) { r.i.kept.log.Ended(cell, result) }
+func (r record) Ended(cell int, result messages.CellResult) { r.i.kept().log.Ended(cell, result) }
 
 // Stopped notes that the call is to end.
-func (r record) Stopped(cause messages.InterruptCause) { r.i.kept.log.Stopped(cause) }
+func (r record) Stopped(cause messages.InterruptCause) { r.i.kept().log.Stopped(cause) }
 
 // Resume returns how far the call of an earlier host came.
 func (r record) Resume(each func(messages.Event) error) (*kernel.Resumption, error) {
-	h := r.i.kept
+	h := r.i.kept()
 	last := h.last
 	if last == nil {
 		return nil, errors.New("it is not noted")
@@ -124,10 +127,10 @@ func (c *cell) question(ctx context.Context, f ndjson.Frame) {
 // logged returns the log of a session that outlives its host; a log that is not there
 // takes nothing.
 func (i *Interpreter) logged() *estate.Log {
-	if i.kept == nil {
+	if i.kept() == nil {
 		return nil
 	}
-	return i.kept.log
+	return i.kept().log
 }
 
 var _ kernel.Recorded = (*Interpreter)(nil)
