@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
@@ -13,29 +12,6 @@ import (
 // it is written down what their calls have come to, for the next host; nil: this one ends
 // with its host. It is called by the goroutine that runs a call.
 type Recorded interface{ Record() Record }
-
-// Outliver is implemented by interpreters that outlive the host once they have all that the
-// session is to have. Outlive has it do so from when it returns: before that it ends with the
-// host, and what is kept on disk of the session is what counts. owners may have it besides
-// those who call it, and news is what nobody has been told; nil: there is none. Calls after the
-// first do nothing.
-type Outliver interface {
-	Outlive(ctx context.Context, owners []string, news *News)
-}
-
-// News is how an interpreter began, which the first result of a call tells.
-type News struct {
-	// Restored is what it was restored with; nil: it began with nothing, for Reason.
-	Restored *messages.Restored
-	Reason   string
-}
-
-// Outlive has an interpreter outlive the host, if it can.
-func Outlive(ctx context.Context, i Interpreter, owners []string, news *News) {
-	if o, ok := i.(Outliver); ok {
-		o.Outlive(ctx, owners, news)
-	}
-}
 
 // Record is what is written down of the call that runs, before it is handed on. Its
 // methods may be called from any goroutine.

@@ -273,7 +273,7 @@ func TestNotReplaced(t *testing.T) {
 	for args, want := range map[string]string{
 		"--replace --addr 127.0.0.1:1":                   "--replace takes the address of the server that runs, 127.0.0.1:",
 		"--replace --e2b":                                "--replace: nothing takes over what --e2b serves or keeps",
-		"--replace --jupyter --hibernate lossy":          "--replace: nothing takes over what --jupyter, --hibernate serves or keeps",
+		"--replace --jupyter --hibernate lossy":          "--replace: nothing takes over what --jupyter serves or keeps",
 		"--replace --keep-sessions=false":                "--replace needs --keep-sessions",
 		"--replace --backend gateway":                    "--backend runner",
 		"--addr 127.0.0.1:0":                             "replace it with --keep-sessions --replace",

@@ -96,3 +96,51 @@ func TestAHostIsKilledBeforeItTells(t *testing.T) {
 		r.gone(t)
 	}
 }
+
+// TestAHostIsKilledWhileItWrites: what it wrote of the session is not there, and the session
+// is, as it was; the copy that wrote it and the interpreter that read it have ended.
+func TestAHostIsKilledWhileItWrites(t *testing.T) {
+	r := newRole(t)
+	gate, waits := filepath.Join(r.Home, "gate"), filepath.Join(r.Home, "waits")
+	r.Sessions, r.Asleep, r.Policy = 1, true, hibernate.Lossless
+	for _, step := range []string{"__getstate__", "__setstate__"} {
+		r.Setup = fmt.Sprintf(`def wait():
+    import os, time
+    while not os.path.exists(%q):
+        open(%q, 'w').close()
+        time.sleep(.005)
+class Slow:
+    def __getstate__(self):
+        if %[3]q == '__getstate__': wait()
+        return 41
+    def __setstate__(self, n):
+        import os, time
+        while %[3]q == '__setstate__' and not os.path.exists(%[1]q):
+            open(%[2]q, 'w').close()
+            time.sleep(.005)
+        self.n = n
+x = Slow()
+x.n = 41`, gate, waits, step)
+		v := begin(t, r)
+		require.Eventually(t, func() bool { _, err := os.Stat(waits); return err == nil }, patience, 5*time.Millisecond)
+		v.kill()
+
+		host := next(t, r)
+		require.NoError(t, os.WriteFile(gate, nil, 0o600))
+		list, err := host.Hibernated(t.Context())
+		require.NoError(t, err)
+		require.Empty(t, list)
+		result, err := host.Session(name(0), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Owner: "owner", Cells: []messages.Cell{{Code: "x.n"}}})
+		require.NoError(t, err)
+		require.Equal(t, messages.StateKept, result.State, result.Text)
+		require.Equal(t, "41", result.Cells[0].Output)
+		sessions, err := host.Sessions(t.Context())
+		require.NoError(t, err)
+		require.Len(t, sessions, 1)
+		require.NoError(t, host.Session(name(0), coppice.In(r.Home)).Close(t.Context()))
+		require.True(t, host.Shutdown(context.Background()).Clean())
+		r.gone(t)
+		require.NoError(t, os.Remove(gate))
+		require.NoError(t, os.Remove(waits))
+	}
+}

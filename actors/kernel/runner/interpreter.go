@@ -195,17 +195,6 @@ func (i *Interpreter) isLeft() bool {
 	return i.left
 }
 
-// letGo has the session's custodian let go of a session that has ended.
-func (i *Interpreter) letGo() {
-	i.mu.Lock()
-	i.over = true
-	h := i.kept()
-	i.mu.Unlock()
-	if h != nil {
-		h.keeper.ends.Go(h.drop)
-	}
-}
-
 // cutOff ends a session that has closed a descriptor and lives: it cannot be reached
 // any more. When it fails it is tried again.
 func (i *Interpreter) cutOff() {

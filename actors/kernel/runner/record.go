@@ -3,8 +3,13 @@ package runner
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/custody"
 	"github.com/coppice-run/coppice/internal/estate"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/messages"
@@ -134,3 +139,111 @@ func (i *Interpreter) logged() *estate.Log {
 }
 
 var _ kernel.Recorded = (*Interpreter)(nil)
+
+// kept is a session that outlives its host, as its interpreter knows it.
+type kept struct {
+	keeper *keeper
+	from   *custody.Custody
+	name   string
+	log    *estate.Log
+
+	mu      sync.Mutex
+	note    estate.Note // guarded by mu
+	closing bool        // it ends for good, also when the host leaves; guarded by mu
+	dropped bool        // guarded by mu
+	// last is what an earlier host has begun; it belongs to who resumes it.
+	last *estate.Running
+}
+
+// kept is how the session outlives its host; nil: it does not.
+func (i *Interpreter) kept() *kept { return i.held.Load() }
+
+// letGo has the session's custodian let go of a session that has ended.
+func (i *Interpreter) letGo() {
+	i.mu.Lock()
+	i.over = true
+	h := i.kept()
+	i.mu.Unlock()
+	if h != nil {
+		h.keeper.ends.Go(h.drop)
+	}
+}
+
+// discard closes and removes the log.
+func (h *kept) discard() {
+	h.log.Close()
+	_ = os.Remove(filepath.Join(h.from.Dir(), h.note.Log)) // it ends with the folder at the latest
+}
+
+// generation is how many hosts have had the session before.
+func (h *kept) generation() uint32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.note.Generation
+}
+
+// use notes who uses the session, and that a call has begun, whose log has the news then.
+func (h *kept) use(owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.note.Owners
+	h.note.Owners = withOwner(before, owner)
+	if news := h.note.News; news != nil || len(h.note.Owners) > len(before) {
+		h.note.News = nil
+		h.tell()
+	}
+}
+
+// withOwner returns those who use a session and one more, if there is room.
+func withOwner(owners []string, owner string) []string {
+	if slices.Contains(owners, owner) || len(owners) == estate.MaxOwners {
+		return owners
+	}
+	return append(slices.Clip(owners), owner)
+}
+
+// tell has the custodian know the note. h.mu is held.
+func (h *kept) tell() {
+	note, err := h.note.Encode()
+	if err != nil {
+		return // it is as it was
+	}
+	c, cancel := context.WithTimeout(context.Background(), custodyWait)
+	defer cancel()
+	_ = h.from.Note(c, h.name, note) // without a custodian there is nothing to tell
+}
+
+// leaves reports whether the session is left to the next host when it is closed.
+func (h *kept) leaves() bool {
+	if h == nil || !h.keeper.leaving.Load() {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.closing && !h.dropped
+}
+
+// drop has the session end with this host. Calls after the first do nothing.
+func (h *kept) drop() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	again := h.dropped
+	h.dropped = true
+	h.mu.Unlock()
+	if again {
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), custodyWait)
+	defer cancel()
+	_ = h.from.Drop(c, h.name) // a custodian that has ended keeps nothing
+	h.discard()
+	k := h.keeper
+	k.mu.Lock()
+	if i := k.sessions[h.name]; i != nil && i.kept() == h {
+		delete(k.sessions, h.name)
+	}
+	k.mu.Unlock()
+	k.release(h.from)
+}
