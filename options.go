@@ -126,10 +126,12 @@ type Options struct {
 	//
 	// With the gateway backend, kernels stay in the shared gateway (it needs
 	// GatewayOptions.Shared), after Shutdown too, and a later host with the same session key
-	// finds the variables as they were. One that is not used for an hour is ended. External
-	// gateways keep none.
+	// finds the variables as they were; a call that ran has no result there, and its cell runs
+	// to its end, or to where it asks for input, of which it is told that there is none. One that is
+	// not used for an hour is ended, or after KeepFor without a host. External gateways keep none.
 	KeepSessions bool
-	// KeepFor is how long sessions of the runner backend live without a host. 0: a minute.
+	// KeepFor is how long sessions live without a host. 0: a minute with the runner backend, an
+	// hour without use with the gateway.
 	KeepFor time.Duration
 	// KeepName tells hosts apart that would take over each other's sessions. Of two hosts
 	// of one name that run at the same time, each has its own. "": the name that all have.

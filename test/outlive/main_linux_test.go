@@ -17,6 +17,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
 	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
@@ -46,6 +47,9 @@ type role struct {
 	Setup  string
 	Asleep bool
 	Policy hibernate.Policy
+	// Gateway has sessions be kernels of a shared gateway; Reset has the calls reset first.
+	Gateway bool
+	Reset   bool
 }
 
 // said is a line of such a host.
@@ -76,8 +80,12 @@ func TestMain(m *testing.M) {
 
 func (r role) options() coppice.Options {
 	env := append(os.Environ(), marker+"="+r.Mark)
+	backend := coppice.Runner(coppice.RunnerOptions{})
+	if r.Gateway {
+		backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1, Idle: time.Second})
+	}
 	return coppice.Options{
-		Backend: coppice.Runner(coppice.RunnerOptions{}), Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
+		Backend: backend, Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
 		MaxSessions: 400, Timeout: coppice.NoTimeout, IdleTTL: -1, Hibernate: r.Policy,
 	}
 }
@@ -127,7 +135,7 @@ func (r role) play() error {
 
 // call runs the call of one session.
 func (r role) call(ctx context.Context, host *coppice.Host, i int, cells []string, tell func(said)) {
-	request := coppice.Request{ID: "call-" + name(i), Owner: "owner", AllowStdin: true, HostFunctions: []coppice.HostFunction{{
+	request := coppice.Request{ID: "call-" + name(i), Owner: "owner", Reset: r.Reset, AllowStdin: true, HostFunctions: []coppice.HostFunction{{
 		Name: "never", Description: "does not return", Call: func(ctx context.Context, _ json.RawMessage) (any, error) {
 			tell(said{Session: name(i), Called: true})
 			<-ctx.Done()
@@ -156,6 +164,7 @@ type victim struct {
 	lines *bufio.Reader
 	stdin interface{ Close() error }
 	over  bool
+	ready bool
 	seen  map[string][]messages.Event // what it has handed on, by session
 	calls int                         // of the host function
 }
@@ -208,6 +217,7 @@ func (v *victim) next() error {
 	if s.Called {
 		v.calls++
 	}
+	v.ready = v.ready || s.Ready
 	if s.Event != nil {
 		e, err := messages.ParseEvent(s.Event)
 		if err != nil {
@@ -229,13 +239,31 @@ func (v *victim) until(t *testing.T, done func() bool) {
 // newRole has a home, with a look at its end whether something is left.
 func newRole(t *testing.T) role {
 	t.Helper()
-	r := role{Home: t.TempDir(), Python: testpython.Path(t), Mark: messages.NewID(), KeepFor: 5 * time.Minute}
+	return newRoleOf(t, false)
+}
+
+// newRoleOf is newRole for a backend.
+func newRoleOf(t *testing.T, gateway bool) role {
+	t.Helper()
+	r := role{Home: t.TempDir(), Python: testpython.Path(t), Mark: messages.NewID(), KeepFor: 5 * time.Minute, Gateway: gateway}
 	t.Cleanup(func() { r.gone(t) })
 	return r
 }
 
 // gone waits until nothing that was started is left.
 func (r role) gone(t *testing.T) {
+	t.Helper()
+	if r.Gateway {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := jupyter.StopShared(ctx, filepath.Join(r.Home, ".coppice"))
+		require.NoError(t, err)
+	}
+	r.left(t)
+}
+
+// left waits until nothing is left by itself.
+func (r role) left(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(proc.WithEnv(marker, r.Mark)) == 0 }, patience, 20*time.Millisecond)
 	require.Eventually(t, func() bool { // a custodian removes its folder when it has let go of everything

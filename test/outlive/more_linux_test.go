@@ -272,16 +272,3 @@ func TestTheProcessThatKeepsIsKilled(t *testing.T) {
 	require.Contains(t, after.Reason, "the process that kept the session")
 	require.True(t, host.Shutdown(context.Background()).Clean())
 }
-
-// TestNobodyComes: everything ends, and without KeepSessions with the host.
-func TestNobodyComes(t *testing.T) {
-	for _, plain := range []bool{false, true} {
-		r := newRole(t)
-		r.Sessions, r.KeepFor, r.Plain = 2, 200*time.Millisecond, plain
-		r.Calls = [][]string{{"import subprocess\nsubprocess.Popen(['sleep', '3600'], start_new_session=True)\nprint('first')\nwhile True: pass"}}
-		v := begin(t, r)
-		v.shows(t, 1, isText)
-		v.kill()
-		r.gone(t)
-	}
-}

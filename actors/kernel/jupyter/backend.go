@@ -40,6 +40,9 @@ type Options struct {
 	// finds their kernels; see package sharedgateway. It works with a shared server
 	// alone. "": sessions end with their host.
 	Journal string
+	// KeepFor is how long those sessions live without a host. 0: as long as the gateway says of
+	// sessions that are not used.
+	KeepFor time.Duration
 	// Helpers is the MIME type of the status events of the helpers that every new
 	// kernel of Python has. "": no helpers.
 	Helpers string
@@ -130,7 +133,7 @@ func (e *Endpoint) died(ctx context.Context, err error) bool {
 
 // startOn makes a kernel on one server.
 func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartOptions, progress func(string)) (*Interpreter, error) {
-	i := &Interpreter{server: server}
+	i := &Interpreter{server: server, keepFor: b.o.KeepFor}
 	var err error
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")

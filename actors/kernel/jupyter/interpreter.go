@@ -36,6 +36,8 @@ type Interpreter struct {
 	claim *sharedgateway.Claim
 	// keep says whether Close leaves the kernel to the next host.
 	keep func() bool
+	// keepFor is how long it then lives without one, see Options.KeepFor.
+	keepFor time.Duration
 	// running is true while a cell runs.
 	running atomic.Bool
 	closed  sync.Once // of what release does
