@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -50,16 +51,23 @@ type role struct {
 	// Gateway has sessions be kernels of a shared gateway; Reset has the calls reset first.
 	Gateway bool
 	Reset   bool
+	// Serve has it make the calls that are asked for, with at most so many kernels, each of which
+	// is idle for so long at most.
+	Serve bool
+	Most  int
+	Idle  time.Duration
 }
 
 // said is a line of such a host.
 type said struct {
-	Session string          `json:"session"`
-	Exec    string          `json:"exec,omitempty"`
-	Event   json.RawMessage `json:"event,omitempty"`
-	Ready   bool            `json:"ready,omitempty"`
-	Called  bool            `json:"called,omitempty"` // the host function was
-	Err     string          `json:"err,omitempty"`
+	Session string           `json:"session"`
+	Exec    string           `json:"exec,omitempty"`
+	Event   json.RawMessage  `json:"event,omitempty"`
+	Ready   bool             `json:"ready,omitempty"`
+	Called  bool             `json:"called,omitempty"` // the host function was
+	Killed  string           `json:"killed,omitempty"`
+	Result  *messages.Result `json:"result,omitempty"`
+	Err     string           `json:"err,omitempty"`
 }
 
 func TestMain(m *testing.M) {
@@ -84,9 +92,13 @@ func (r role) options() coppice.Options {
 	if r.Gateway {
 		backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1, Idle: time.Second})
 	}
+	most, idle := 400, time.Duration(-1)
+	if r.Most > 0 {
+		most, idle = r.Most, r.Idle
+	}
 	return coppice.Options{
 		Backend: backend, Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
-		MaxSessions: 400, Timeout: coppice.NoTimeout, IdleTTL: -1, Hibernate: r.Policy,
+		MaxSessions: most, Timeout: coppice.NoTimeout, IdleTTL: idle, Hibernate: r.Policy,
 	}
 }
 
@@ -125,6 +137,9 @@ func (r role) play() error {
 		go r.call(ctx, host, i, cells, tell)
 	}
 	tell(said{Ready: true})
+	if r.Serve {
+		return r.serve(ctx, host, tell)
+	}
 	if r.Leave {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
 		host.Leave(ctx)
@@ -162,9 +177,10 @@ func name(i int) string { return fmt.Sprintf("s%d", i) }
 type victim struct {
 	cmd   *exec.Cmd
 	lines *bufio.Reader
-	stdin interface{ Close() error }
+	stdin io.WriteCloser
 	over  bool
 	ready bool
+	last  said
 	seen  map[string][]messages.Event // what it has handed on, by session
 	calls int                         // of the host function
 }
@@ -217,7 +233,7 @@ func (v *victim) next() error {
 	if s.Called {
 		v.calls++
 	}
-	v.ready = v.ready || s.Ready
+	v.ready, v.last = v.ready || s.Ready, s
 	if s.Event != nil {
 		e, err := messages.ParseEvent(s.Event)
 		if err != nil {
