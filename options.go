@@ -146,7 +146,8 @@ type Options struct {
 	// IdleTTL, because room is needed, or because the host ends in order: the next call
 	// restores the session, and its result lists what is kept, lost and changed. With
 	// [hibernate.Lossless] a session that would lose something is not kept: it lives on
-	// while there is room, and is lost after that. Only the runner backend can do it. "":
+	// while there is room, and is lost after that. The gateway backend does so with kernels of
+	// Python on this machine; external gateways cannot. "":
 	// [hibernate.Never].
 	Hibernate hibernate.Policy
 	// Store is where sessions are kept. nil: ~/.<brand>/hibernated, where they are for 30

@@ -120,7 +120,7 @@ func header(s kernel.Sleeper, c content, h store.Header) (store.Header, error) {
 func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy) (_ *os.File, c content, err error) {
 	freezer, ok := s.Interpreter.(kernel.Freezer)
 	if !ok {
-		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "the kernels of this backend cannot be kept on disk; use the runner backend"}
+		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "kernels of this kind cannot be kept on disk; use a session of Python"}
 	}
 	if c.Earlier = s.Earlier; c.Earlier != nil {
 		if err := p.allow(c.Earlier.Lost); err != nil {

@@ -13,13 +13,19 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 )
 
 // TestAHostIsKilledWhileItRestores: what is on disk of the session counts until it is the
 // session's for good: the next host restores it, and does not take the half of it for what
 // was kept.
 func TestAHostIsKilledWhileItRestores(t *testing.T) {
-	r := newRole(t)
+	t.Run(backends.Runner, func(t *testing.T) { killedWhileItRestores(t, newRoleOf(t, false)) })
+	t.Run(backends.Gateway, func(t *testing.T) { killedWhileItRestores(t, newRoleOf(t, true)) })
+}
+
+func killedWhileItRestores(t *testing.T, r role) {
+	t.Helper()
 	gate, waits := filepath.Join(r.Home, "gate"), filepath.Join(r.Home, "waits")
 	require.NoError(t, os.WriteFile(gate, nil, 0o600))
 	r.Sessions, r.Asleep, r.Policy = 1, true, hibernate.Lossless
@@ -100,7 +106,12 @@ func TestAHostIsKilledBeforeItTells(t *testing.T) {
 // TestAHostIsKilledWhileItWrites: what it wrote of the session is not there, and the session
 // is, as it was; the copy that wrote it and the interpreter that read it have ended.
 func TestAHostIsKilledWhileItWrites(t *testing.T) {
-	r := newRole(t)
+	t.Run(backends.Runner, func(t *testing.T) { killedWhileItWrites(t, newRoleOf(t, false)) })
+	t.Run(backends.Gateway, func(t *testing.T) { killedWhileItWrites(t, newRoleOf(t, true)) })
+}
+
+func killedWhileItWrites(t *testing.T, r role) {
+	t.Helper()
 	gate, waits := filepath.Join(r.Home, "gate"), filepath.Join(r.Home, "waits")
 	r.Sessions, r.Asleep, r.Policy = 1, true, hibernate.Lossless
 	for _, step := range []string{"__getstate__", "__setstate__"} {

@@ -57,8 +57,9 @@ func (r role) serve(ctx context.Context, host *coppice.Host, tell func(said)) er
 		calls.Go(func() {
 			s := said{Session: name(a.Session), Exec: a.ID}
 			result, err := host.Session(s.Session, coppice.In(r.Home)).Execute(ctx, coppice.Request{ID: a.ID, Cells: []messages.Cell{{Code: counting}}})
-			if err != nil {
-				s.Err = err.Error()
+			if err != nil { // its kernels ended one after the other: it starts over
+				result.Outcome = messages.OutcomeNotStarted
+				_ = host.Session(s.Session, coppice.In(r.Home)).Reset(ctx)
 			}
 			s.Result = &result
 			tell(s)
@@ -69,11 +70,13 @@ func (r role) serve(ctx context.Context, host *coppice.Host, tell func(said)) er
 
 // belief is what must be so of a session, from what its caller was told.
 type belief struct {
-	had   bool         // it has been told of a count
-	may   map[int]bool // the counts that it may have
-	lost  bool         // its kernel was killed since, or nobody knows how its last call ended
-	busy  bool
-	tells int // how many results were told
+	had  bool         // it has been told of a count
+	may  map[int]bool // the counts that it may have
+	lost bool         // its kernel was killed since, or nobody knows how its last call ended
+	// unsaid says that its host was killed since then: the reason is gone with it.
+	unsaid bool
+	busy   bool
+	tells  int // how many results were told
 }
 
 // judge compares a result with what was believed, and returns what is not true of it.
@@ -96,13 +99,13 @@ func (b *belief) judge(r messages.Result) string {
 		return fmt.Sprintf("it is ok, and shows %q", text)
 	}
 	was := *b
-	b.had, b.lost, b.may = true, false, map[int]bool{n: true}
+	b.had, b.lost, b.unsaid, b.may = true, false, false, map[int]bool{n: true}
 	switch {
 	case r.State == messages.StateFresh && n != 1:
 		return fmt.Sprintf("fresh, and it has counted to %d", n)
 	case r.State == messages.StateFresh && was.had && !was.lost:
 		return fmt.Sprintf("fresh (%s), and nothing had ended it at %v", r.Reason, was.may)
-	case r.State == messages.StateFresh && was.had && r.Reason == "":
+	case r.State == messages.StateFresh && was.had && r.Reason == "" && !was.unsaid:
 		return "fresh without a reason"
 	case r.State != messages.StateFresh && !was.may[n-1] && (was.had || n != 1):
 		return fmt.Sprintf("%s at %d, and it had %v", r.State, n, was.may)
@@ -188,6 +191,7 @@ func TestSessionsCycle(t *testing.T) {
 			if b.busy {
 				b.doubt()
 			}
+			b.unsaid = b.lost
 		}
 	}
 	t.Logf("%d sessions, %d calls by %d hosts that were killed, %d kernels killed: %v", sessions, calls, hosts, kernels, states)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -128,6 +129,10 @@ func (r role) play() error {
 		}
 		if err == nil && r.Asleep {
 			_, err = s.Hibernate(ctx)
+			for had := true; had && err == nil; { // its kernel has ended
+				_, had, err = host.Find(ctx, s.Key())
+				runtime.Gosched()
+			}
 		}
 		if err != nil {
 			return err

@@ -177,9 +177,6 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 		i.release()
 		return nil, fmt.Errorf("start a kernel: %w", b.explain(ctx, server, cmp.Or(o.Key.Kernel, b.o.KernelName), err))
 	}
-	if err == nil {
-		err = i.journal()
-	}
 	if err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*time.Second)
 		defer cancel()

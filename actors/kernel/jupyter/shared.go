@@ -127,6 +127,7 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 		return false, err
 	}
 	i.kernel, i.info.ID, i.info.Kept = k, k.ID(), true
+	i.outlives.Store(true)
 	if i.python = k.Info().Language == "python"; !i.python {
 		return true, i.journal()
 	}
@@ -145,6 +146,17 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	}
 	return true, nil
 }
+
+// Outlive has the session outlive the host, from when it returns: until then, it has not all that
+// it is to have.
+func (i *Interpreter) Outlive(context.Context, []string, *kernel.News) {
+	if i.claim != nil && !i.outlives.Load() {
+		i.outlives.Store(i.journal() == nil) // else no other host would find it
+	}
+}
+
+// Leaving reports whether Close leaves the kernel to the next host.
+func (i *Interpreter) Leaving() bool { return i.claim != nil && i.outlives.Load() && i.keep() }
 
 // journal notes where the session's variables are; nothing for a session that
 // is not kept.
