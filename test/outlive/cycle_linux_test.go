@@ -48,8 +48,9 @@ func (r role) serve(ctx context.Context, host *coppice.Host, tell func(said)) er
 			}
 			if len(live) > 0 {
 				one := live[rand.IntN(len(live))]
-				if one.PID > 0 && syscall.Kill(one.PID, syscall.SIGKILL) == nil {
+				if one.PID > 0 { // it is told first: this host may be killed at once
 					tell(said{Killed: one.Key.Session})
+					_ = syscall.Kill(one.PID, syscall.SIGKILL)
 				}
 			}
 			continue
