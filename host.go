@@ -221,10 +221,13 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 // Leave is [Host.Shutdown] for a host with [Options.KeepSessions] whose sessions another
 // host is to take over: they are not ended, and neither are the calls that run in them, whose
 // results here say cancelled, and of which [Host.Kept] of the next host has the rest. It is
-// for a process that then ends. What cannot be kept ends as with Shutdown.
+// for a process that then ends. What cannot be kept ends as with Shutdown, without the time to finish.
 func (h *Host) Leave(ctx context.Context) messages.ShutdownReport {
 	if b, ok := can[kernel.Keeper](h); ok && h.o.KeepSessions {
 		b.Leave()
+		if _, heir := b.(kernel.Heir); heir {
+			h.system.SkipDrain() // the calls that run go on elsewhere: nothing of them is read here any more
+		}
 	}
 	return h.Shutdown(ctx)
 }

@@ -126,10 +126,12 @@ type Options struct {
 	//
 	// With the gateway backend, kernels stay in the shared gateway (it needs
 	// GatewayOptions.Shared), after Shutdown too, and a later host with the same session key
-	// finds the variables as they were. One that is not used for an hour is ended. External
-	// gateways keep none.
+	// finds the variables as they were; a call that ran has no result there, and its cell runs
+	// to its end, or to where it asks for input, of which it is told that there is none. One that is
+	// not used for an hour is ended, or after KeepFor without a host. External gateways keep none.
 	KeepSessions bool
-	// KeepFor is how long sessions of the runner backend live without a host. 0: a minute.
+	// KeepFor is how long sessions live without a host. 0: a minute with the runner backend, an
+	// hour without use with the gateway.
 	KeepFor time.Duration
 	// KeepName tells hosts apart that would take over each other's sessions. Of two hosts
 	// of one name that run at the same time, each has its own. "": the name that all have.
@@ -144,7 +146,8 @@ type Options struct {
 	// IdleTTL, because room is needed, or because the host ends in order: the next call
 	// restores the session, and its result lists what is kept, lost and changed. With
 	// [hibernate.Lossless] a session that would lose something is not kept: it lives on
-	// while there is room, and is lost after that. Only the runner backend can do it. "":
+	// while there is room, and is lost after that. The gateway backend does so with kernels of
+	// Python on this machine; external gateways cannot. "":
 	// [hibernate.Never].
 	Hibernate hibernate.Policy
 	// Store is where sessions are kept. nil: ~/.<brand>/hibernated, where they are for 30

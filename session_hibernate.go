@@ -62,7 +62,7 @@ func (h *Host) openHibernation(ctx context.Context) error {
 		return nil
 	}
 	if b, ok := can[kernel.Freezing](h); !ok || !b.Freezes() {
-		return fmt.Errorf("%w: Hibernate is %q, and %s; leave it at never, or use the runner backend on Linux or macOS", ErrOptions, h.o.Hibernate, h.cannot("cannot keep sessions on disk"))
+		return fmt.Errorf("%w: Hibernate is %q, and %s; leave it at never, or use the runner backend on Linux or macOS, or a gateway of the host's own on Linux", ErrOptions, h.o.Hibernate, h.cannot("cannot keep sessions on disk"))
 	}
 	dir := filepath.Join(h.o.dir, "hibernated")
 	if h.o.Store == nil {

@@ -120,7 +120,7 @@ func header(s kernel.Sleeper, c content, h store.Header) (store.Header, error) {
 func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy) (_ *os.File, c content, err error) {
 	freezer, ok := s.Interpreter.(kernel.Freezer)
 	if !ok {
-		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "the kernels of this backend cannot be kept on disk; use the runner backend"}
+		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "kernels of this kind cannot be kept on disk; use a session of Python"}
 	}
 	if c.Earlier = s.Earlier; c.Earlier != nil {
 		if err := p.allow(c.Earlier.Lost); err != nil {
@@ -261,7 +261,9 @@ func (k *Keeper) Wake(ctx context.Context, key messages.SessionKey, owner string
 	owners := record.Header().Owners
 	restored, err := k.restore(ctx, record, into)
 	if err == nil {
-		// It is the interpreter's now. If it stayed, it could be restored once more.
+		// It is the interpreter's now, also when this host is killed. If it stayed, it could be
+		// restored once more.
+		kernel.Outlive(ctx, into, owners, &kernel.News{Restored: restored})
 		err = k.o.Store.Delete(ctx, id)
 	}
 	if err = errors.Join(err, record.Close()); err != nil {

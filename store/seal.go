@@ -21,8 +21,11 @@ const (
 	inline = 16 << 10
 )
 
-// magic begins a record, and is its version.
-var magic = []byte("coppice record 1\n")
+// Version is that of the form of records: a program reads those of its own alone.
+const Version = 1
+
+// magic begins a record.
+var magic = fmt.Appendf(nil, "coppice record %d\n", Version)
 
 // Body is what a record holds: the header, and where its sections are. It is exported, as
 // are [Seal] and [Unseal], for who writes another [Store].

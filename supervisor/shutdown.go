@@ -30,6 +30,10 @@ func (s *System) Shutdown(ctx context.Context) messages.ShutdownReport {
 	return s.report
 }
 
+// SkipDrain has a Shutdown that comes let no running work finish: it is stopped at once. It is
+// for those whose work goes on elsewhere.
+func (s *System) SkipDrain() { s.shorten(0) }
+
 // shorten keeps the drain from using more than its part of the first caller's
 // time.
 func (s *System) shorten(d time.Duration) {

@@ -192,7 +192,8 @@ func (a *Actor) started(m started) error {
 	}
 	interp := <-a.made
 	a.interp, a.up = interp, time.Now()
-	a.served = interp.Info().Copy || interp.Info().Kept // what was done before is there
+	info := interp.Info()
+	a.served = info.Copy || info.Kept && info.News == nil // what was done before is there
 	a.note()
 	a.pump(func() {
 		select {

@@ -60,6 +60,8 @@ type Info struct {
 	// Kept says that the interpreter is the one of an earlier host, with what the
 	// session has done there.
 	Kept bool
+	// News is how that one began, with Kept, when no result has told of it. nil: one has.
+	News *News
 	// Earlier says why the state is not there that the session had with an earlier host.
 	// "": there was none.
 	Earlier string

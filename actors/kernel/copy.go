@@ -90,15 +90,26 @@ type slept struct {
 // that starts it.
 func (a *Actor) wake(ctx context.Context, interp Interpreter) error {
 	h := a.o.Hibernation
-	if h == nil || a.o.Once {
-		return nil
+	info := interp.Info()
+	if info.News != nil {
+		a.restored = info.News.Restored
 	}
-	if info := interp.Info(); info.Copy || info.Kept {
-		h.Forget(a.o.Key) // what was kept is older than what is there
+	switch {
+	case a.o.Once:
+		return nil
+	case info.Copy || info.Kept:
+		Outlive(ctx, interp, nil, nil)
+		if h != nil {
+			h.Forget(a.o.Key) // what was kept is older than what is there
+		}
+		return nil
+	case h == nil:
+		Outlive(ctx, interp, nil, &News{Reason: a.pastReason(interp)})
 		return nil
 	}
 	woken, err := h.Wake(ctx, a.o.Key, a.o.Owner, interp)
 	if err == nil {
+		Outlive(ctx, interp, woken.Owners, &News{Restored: woken.Restored, Reason: a.pastReason(interp)})
 		a.restored = woken.Restored
 		a.o.Served.Add(woken.Owners...)
 		if woken.Restored != nil && len(woken.Owners) == 0 {

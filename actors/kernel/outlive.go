@@ -74,6 +74,22 @@ type Woken struct {
 	Owners []string
 }
 
+// Outliver is implemented by interpreters that outlive the host once they have all that the
+// session is to have. Outlive has it do so from when it returns: before that it ends with the
+// host, and what is kept on disk of the session is what counts. owners may have it besides
+// those who call it, and news is what nobody has been told; nil: there is none. Calls after the
+// first do nothing.
+type Outliver interface {
+	Outlive(ctx context.Context, owners []string, news *News)
+}
+
+// Outlive has an interpreter outlive the host, if it can.
+func Outlive(ctx context.Context, i Interpreter, owners []string, news *News) {
+	if o, ok := i.(Outliver); ok {
+		o.Outlive(ctx, owners, news)
+	}
+}
+
 // Hibernation keeps what sessions have in memory while they have no kernel. Package
 // hibernate has it. Any goroutine may call its methods.
 type Hibernation interface {
@@ -87,7 +103,8 @@ type Hibernation interface {
 	// Wake puts what is kept of a session into an interpreter that has run nothing, for
 	// an owner, and keeps it no longer; where a checkpoint was made ready for the session, it
 	// is that, which is kept. The zero value: nothing is kept. When it fails, it
-	// is kept as before and the interpreter must not be used.
+	// is kept as before and the interpreter must not be used. Before it is kept no longer, it is
+	// the interpreter's for good ([Outlive]): a host that is killed loses it at no point.
 	Wake(ctx context.Context, key messages.SessionKey, owner string, into Interpreter) (Woken, error)
 	// Forget drops what is kept of a session. It returns at once; a Wake that comes
 	// after it finds nothing.

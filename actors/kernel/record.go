@@ -18,8 +18,8 @@ type Recorded interface{ Record() Record }
 type Record interface {
 	// Begin begins a call. When it fails, the call does not outlive its host. The error is
 	// ErrLeft when the interpreter is left to the next host: then nothing of the call may
-	// be begun here.
-	Begin(exec messages.Execute) error
+	// be begun here. news is what the call's result will tell; nil: nothing of that kind.
+	Begin(exec messages.Execute, news *News) error
 	// Output says that an event of the interpreter is about to be handed on, from its
 	// Execute, and Emitted another one.
 	Output(e messages.Event)
@@ -77,7 +77,7 @@ func (r *run) note() bool {
 	if r.record == nil {
 		return true
 	}
-	err := r.record.Begin(r.exec)
+	err := r.record.Begin(r.exec, r.news)
 	if errors.Is(err, ErrLeft) {
 		<-r.life.Done()
 		r.outcome, r.unsent, r.cutOff = messages.OutcomeCancelled, true, true

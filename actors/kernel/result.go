@@ -124,10 +124,20 @@ func (a *Actor) freshReason(r *run) string {
 	if exit, ok := a.ctx.Previous(); ok && a.ctx.Served() {
 		return endReason(exit.Value())
 	}
-	if a.o.Past != nil {
+	return a.pastReason(r.interp)
+}
+
+// pastReason is why the state is not there that the session had with an earlier host, or
+// another kernel of this one.
+func (a *Actor) pastReason(interp Interpreter) string {
+	info := interp.Info()
+	switch {
+	case info.News != nil: // what it is about came before this host
+		return info.News.Reason
+	case a.o.Past != nil:
 		return endReason(*a.o.Past)
 	}
-	return r.interp.Info().Earlier
+	return info.Earlier
 }
 
 // lostReason is the reason for people why an interpreter is gone.

@@ -92,10 +92,12 @@ type run struct {
 	printed     int64
 	toldPrinted bool
 
-	// record is where the call is written down for a later host, nil for nowhere; from is how
+	// record is where the call is written down for a later host, nil for nowhere, with news, what
+	// its result tells of how the session began; from is how
 	// far it came with an earlier one, nil for a call of this one. They belong to the run's
 	// goroutine; the actor reads record once the run is there.
 	record Record
+	news   *News
 	from   *Resumption
 
 	// done is closed by the run's goroutine when it ends. The fields below are
@@ -145,6 +147,9 @@ func (a *Actor) begin(w supervisor.Work) error {
 		r.record = recordOf(a.interp, exec)
 	}
 	r.waited, r.first = a.waitedFor(exec), r.fresh && a.freshReason(r) == ""
+	if r.fresh {
+		r.news = &News{Restored: a.restored, Reason: a.freshReason(r)}
+	}
 	a.run, a.answered = r, false
 	a.o.Served.Add(exec.Owner)
 	a.watchSoon()

@@ -61,6 +61,12 @@ func (p *place) start(args ...string) *replaced {
 	p.t.Helper()
 	bin, err := exec.LookPath("coppice")
 	require.NoError(p.t, err)
+	return p.startOf(bin, args...)
+}
+
+// startOf starts a server of a program.
+func (p *place) startOf(bin string, args ...string) *replaced {
+	p.t.Helper()
 	s := &replaced{place: p, told: make(chan map[string]any, 1), ended: make(chan struct{})}
 	s.cmd = exec.Command(bin, append([]string{"serve", "--keep-sessions", "--json", "--python", testpython.Path(p.t), "--max-sessions", "200"}, args...)...)
 	s.cmd.Env = append(os.Environ(), "HOME="+p.home, "COPPICE_HOME="+p.home, replaceMarker+"="+p.mark, "GORACE=atexit_sleep_ms=0")
@@ -146,6 +152,11 @@ func (p *place) client() *client.Client {
 
 // run runs a cell, and returns what it has printed, and its result.
 func run(ctx context.Context, c *client.Client, e client.Execute) (string, messages.Result, error) {
+	return follow(ctx, c, e, func() {})
+}
+
+// follow is run, and calls each for each piece of text.
+func follow(ctx context.Context, c *client.Client, e client.Execute, each func()) (string, messages.Result, error) {
 	var text strings.Builder
 	for event, err := range c.Run(ctx, e) {
 		if err != nil {
@@ -153,6 +164,7 @@ func run(ctx context.Context, c *client.Client, e client.Execute) (string, messa
 		}
 		switch e := event.(type) {
 		case messages.Stream:
+			each()
 			text.WriteString(e.Text)
 		case messages.Final:
 			return text.String(), e.Result, e.Result.Err()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -18,16 +19,36 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// TestReplacedUnderLoad: a server is replaced again and again while clients run cells,
-// others wait their turn, and a reader follows a cell that does not end. No result is lost,
-// no line is missing or twice, and nobody is refused.
+// pauses is the longest time between two signs of life.
+type pauses struct {
+	mu      sync.Mutex
+	last    time.Time
+	longest time.Duration
+}
+
+func (p *pauses) sign() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if !p.last.IsZero() {
+		p.longest = max(p.longest, now.Sub(p.last))
+	}
+	p.last = now
+}
+
+// TestReplacedUnderLoad: a server is replaced by another build, and that by this one, again and
+// again while clients run cells, others wait their turn, and a reader follows a cell that does
+// not end. No result is lost, no line is missing or twice, and nobody is refused.
 func TestReplacedUnderLoad(t *testing.T) {
 	clients, times := 6, 2
 	if full {
 		clients, times = 100, 10
 	}
+	bin, err := exec.LookPath("coppice")
+	require.NoError(t, err)
+	programs := []string{bin, build(t, "9.0.0", otherProgram)}
 	p := newReplaced(t)
-	s := p.start("--addr", "127.0.0.1:0")
+	s := p.startOf(programs[0], "--addr", "127.0.0.1:0")
 	c := s.serves()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 	defer cancel()
@@ -38,8 +59,9 @@ func TestReplacedUnderLoad(t *testing.T) {
 	progress := make(chan struct{}, 1<<16) // a call each
 	start := time.Now()
 	failed := make(chan error, clients+2)
+	var answers, lines pauses
 	all.Go(func() {
-		text, result, err := run(ctx, c, client.Execute{ID: "lasting", Session: "lasting", Cells: []messages.Cell{{Code: lasting(gate)}, {Code: "print('n', n)"}}})
+		text, result, err := follow(ctx, c, client.Execute{ID: "lasting", Session: "lasting", Cells: []messages.Cell{{Code: lasting(gate)}, {Code: "print('n', n)"}}}, lines.sign)
 		text, end, _ := strings.Cut(text, "n ")
 		n := strings.Count(text, "\n")
 		if err != nil || text != numbered(n) || end != fmt.Sprintf("%d\n", n) {
@@ -72,6 +94,7 @@ func TestReplacedUnderLoad(t *testing.T) {
 					return
 				}
 				calls.Add(1)
+				answers.sign()
 				progress <- struct{}{}
 			}
 		})
@@ -106,14 +129,19 @@ func TestReplacedUnderLoad(t *testing.T) {
 	}
 	for n := range times {
 		goOn()
-		next := p.start("--replace", "--addr", "127.0.0.1:0")
+		next := p.startOf(programs[(n+1)%2], "--replace", "--addr", "127.0.0.1:0")
 		next.serves()
-		t.Logf("%v: %d calls, the next one serves", time.Since(start), calls.Load())
+		h, err := c.Health(ctx)
+		require.NoError(t, err)
+		require.Equal(t, next.cmd.Process.Pid, h.PID)
+		t.Logf("%v: %d calls, %s serves", time.Since(start), calls.Load(), h.Version)
 		s.over(0)
 		require.Contains(t, s.words(), "has replaced this server", "replacement %d", n)
 		s = next
 	}
-	goOn()
+	for goOn(); full && time.Since(start) < 30*time.Second; { // the cell lasts for as long
+		goOn()
+	}
 	close(stop)
 	require.NoError(t, os.WriteFile(gate, nil, 0o600))
 	all.Wait()
@@ -121,7 +149,8 @@ func TestReplacedUnderLoad(t *testing.T) {
 	for err := range failed {
 		require.NoError(t, err)
 	}
-	t.Logf("%d replacements, %d clients, %d calls: the longest call took %v, the longest look %v", times, clients, calls.Load(), longest, health)
+	t.Logf("%d replacements, %d clients, %d calls: %v at most without any answer, %v without a line of the lasting cell; the longest call took %v, the longest look %v",
+		times, clients, calls.Load(), answers.longest, lines.longest, longest, health)
 	s.ends()
 }
 
@@ -244,7 +273,7 @@ func TestNotReplaced(t *testing.T) {
 	for args, want := range map[string]string{
 		"--replace --addr 127.0.0.1:1":                   "--replace takes the address of the server that runs, 127.0.0.1:",
 		"--replace --e2b":                                "--replace: nothing takes over what --e2b serves or keeps",
-		"--replace --jupyter --hibernate lossy":          "--replace: nothing takes over what --jupyter, --hibernate serves or keeps",
+		"--replace --jupyter --hibernate lossy":          "--replace: nothing takes over what --jupyter serves or keeps",
 		"--replace --keep-sessions=false":                "--replace needs --keep-sessions",
 		"--replace --backend gateway":                    "--backend runner",
 		"--addr 127.0.0.1:0":                             "replace it with --keep-sessions --replace",

@@ -71,7 +71,7 @@ func write(t testing.TB, dir string) (*estate.Log, string) {
 	require.NoError(t, l.Begin(messages.Execute{
 		ID: "call", Key: messages.SessionKey{Session: "work", Cwd: "/tmp"}, Cells: []messages.Cell{{Code: "1"}, {Code: "2"}, {Code: "3"}},
 		CallEnv: map[string]string{"TOKEN": "a secret"},
-	}))
+	}, &estate.News{Restored: &messages.Restored{Memory: messages.Memory{Kept: []string{"x"}}}}))
 	require.NoError(t, l.Cell(0, 4))
 	l.Emitted(messages.Status{Status: messages.CellRunning})
 	l.Output(messages.Stream{Name: messages.StdoutStream, Text: "one\n"}, estate.Place{Frame: 1, Nth: 1})
@@ -202,7 +202,7 @@ func TestALogThatIsFull(t *testing.T) {
 	require.NoError(t, err)
 	defer l.Close()
 	l.Narrow(1 << 10)
-	require.NoError(t, l.Begin(messages.Execute{ID: "call", Cells: []messages.Cell{{}}}))
+	require.NoError(t, l.Begin(messages.Execute{ID: "call", Cells: []messages.Cell{{}}}, nil))
 	require.NoError(t, l.Cell(0, 1))
 	text := string(bytes.Repeat([]byte("x"), 200))
 	for n := range 9 {

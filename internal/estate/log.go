@@ -57,6 +57,7 @@ type line struct {
 	Question *Question               `json:"q,omitempty"`
 	Result   *messages.CellResult    `json:"r,omitempty"`
 	Cause    messages.InterruptCause `json:"cause,omitempty"`
+	News     *News                   `json:"news,omitempty"`
 }
 
 // Place is where in the session's frames an event comes from.
@@ -117,8 +118,9 @@ func Reopen(dir, name string, seal []byte, r *Running) (*Log, error) {
 var ErrFrozen = errors.New("the log is the next host's")
 
 // Begin begins a call, in place of the one before. Variables that are to be set are left
-// out: their values may be secrets. The error is [ErrFrozen] after Freeze.
-func (l *Log) Begin(exec messages.Execute) error {
+// out: their values may be secrets. news is what its result tells of how the session began; nil:
+// that is told. The error is [ErrFrozen] after Freeze.
+func (l *Log) Begin(exec messages.Execute, news *News) error {
 	bare := len(exec.Env)+len(exec.CallEnv) > 0
 	exec.Env, exec.CallEnv = nil, nil
 	l.mu.Lock()
@@ -134,7 +136,7 @@ func (l *Log) Begin(exec messages.Execute) error {
 		return fmt.Errorf("begin the log of a call: %w", err)
 	}
 	l.last, l.size, l.full = nil, 0, false
-	if err := l.write(line{Kind: kindCall, Version: Version, Exec: &exec, Bare: bare}); err != nil {
+	if err := l.write(line{Kind: kindCall, Version: Version, Exec: &exec, Bare: bare, News: news}); err != nil {
 		return err
 	}
 	l.open = true

@@ -57,6 +57,16 @@ type Note struct {
 	// the log's seal.
 	Log  string `json:"log"`
 	Seal []byte `json:"seal"`
+	// News is how the session began, until a call has: then the log of that has it. nil: it is
+	// told.
+	News *News `json:"news,omitempty"`
+}
+
+// News is how a session began, of which no result has told.
+type News struct {
+	// Restored is what it was restored with; nil: it began with nothing, for Reason.
+	Restored *messages.Restored `json:"restored,omitempty"`
+	Reason   string             `json:"reason,omitempty"`
 }
 
 // Encode returns the note as it is kept.

@@ -27,6 +27,8 @@ type Running struct {
 	// Exec is the call, without its variables, Bare that it had some.
 	Exec messages.Execute
 	Bare bool
+	// News is what its result tells of how the session began; nil: it was told before.
+	News *News
 	// Ended are the results of the cells that have ended, in order.
 	Ended []messages.CellResult
 	// Begun says that the cell after them was, or was about to be, sent to the session, as
@@ -139,7 +141,7 @@ func (r *Running) hear(l line, each func(messages.Event) error) error {
 		if l.Version != Version || l.Exec == nil || l.Exec.ID == "" {
 			return refusedf("the log is of version %d, and this program knows %d", l.Version, Version)
 		}
-		r.Exec, r.Bare = *l.Exec, l.Bare
+		r.Exec, r.Bare, r.News = *l.Exec, l.Bare, l.News
 	case kindCell:
 		if l.Cell != len(r.Ended) || l.Cell >= len(r.Exec.Cells) || l.ID == 0 {
 			return refusedf("the log names a cell that the call does not have")

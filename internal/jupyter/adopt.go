@@ -3,11 +3,14 @@ package jupyter
 import (
 	"context"
 	"fmt"
+	"strings"
 )
 
 // Adopt connects to a kernel that is there already, with its variables, and
 // returns when it answers; a kernel that still runs code answers when that has
-// ended, so ctx is the bound. [ErrNotFound]: the server does not know the
+// ended, so ctx is the bound. Code that waits for input is told that there is none (EOFError):
+// whoever it asked is gone. That is for kernels whose kernelspec is called
+// python and something. [ErrNotFound]: the server does not know the
 // kernel. When Adopt fails, the kernel is left as it was.
 func (c *Client) Adopt(ctx context.Context, id string, stage func(string)) (*Kernel, error) {
 	m, err := c.Get(ctx, id)
@@ -23,7 +26,7 @@ func (c *Client) Adopt(ctx context.Context, id string, stage func(string)) (*Ker
 	if err := c.claim(id); err != nil {
 		return nil, fmt.Errorf("adopt kernel: %w", err)
 	}
-	k, err := c.connect(ctx, id, stage)
+	k, err := c.connect(ctx, id, stage, m.ExecutionState == "busy" && strings.HasPrefix(m.Name, "python"))
 	if err == nil {
 		return k, nil
 	}
@@ -32,6 +35,19 @@ func (c *Client) Adopt(ctx context.Context, id string, stage func(string)) (*Ker
 		k.hangUp(&LostError{Reason: "it could not be adopted"})
 	}
 	return nil, fmt.Errorf("adopt kernel: %w", err)
+}
+
+// endOfInput stands for the end of input in the answer to a question.
+const endOfInput = "\x04"
+
+// noInput tells code that waits for a line of another client that there is none. A kernel of
+// Python throws it away before it asks, when nothing waits.
+func (k *Kernel) noInput(ctx context.Context) error {
+	f, err := k.message(chanStdin, typeInputReply, k.newID(), nil, inputContent{Value: endOfInput})
+	if err != nil {
+		return fmt.Errorf("encode the end of the input: %w", err)
+	}
+	return k.send(ctx, f)
 }
 
 // Detach ends the connection and leaves the kernel running on its server, for

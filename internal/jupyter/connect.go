@@ -21,7 +21,7 @@ type dialled struct {
 
 // connect dials a kernel and verifies it. With an error it may return the
 // kernel as well: then its goroutines run.
-func (c *Client) connect(ctx context.Context, id string, stage func(string)) (*Kernel, error) {
+func (c *Client) connect(ctx context.Context, id string, stage func(string), left bool) (*Kernel, error) {
 	stage(StageConnect)
 	session := messages.NewID()
 	for attempt := 1; ; attempt++ {
@@ -30,7 +30,7 @@ func (c *Client) connect(ctx context.Context, id string, stage func(string)) (*K
 		case d.err == nil:
 			k := newKernel(c, id, session, d.ws, d.tcp)
 			stage(StageVerify)
-			return k, k.verify(ctx)
+			return k, k.verify(ctx, left)
 		case errors.As(d.err, new(*LostError)):
 			return nil, fmt.Errorf("%w: %w", errStartDied, d.err)
 		case attempt == dialAttempts || !worthRetrying(d.err):
@@ -101,8 +101,9 @@ func (c *Client) diedAtBirth(ctx context.Context, id string) error {
 
 // verify returns nil when the kernel has answered a request on shell and its
 // idle has come on iopub. The second half matters: the server subscribes to
-// iopub late, and output before that is lost without a sign.
-func (k *Kernel) verify(ctx context.Context) error {
+// iopub late, and output before that is lost without a sign. left says that another client may
+// have left the kernel while its code waited for input.
+func (k *Kernel) verify(ctx context.Context, left bool) error {
 	ctx, done := opportunity.Within(ctx, patience(k.client.opts.DialTimeout), k.client.kernels())
 	defer done()
 	// Every request can bring two answers. Those of requests that find no room
@@ -127,8 +128,11 @@ func (k *Kernel) verify(ctx context.Context) error {
 	}
 	again := time.NewTicker(k.client.opts.VerifyEvery)
 	defer again.Stop()
-	for {
+	for try := 0; ; try++ {
 		id, err := k.ask(ctx, chanShell, typeInfoRequest, answers)
+		if err == nil && left && try > 0 {
+			err = k.noInput(ctx)
+		}
 		if err != nil {
 			return over(err)
 		}

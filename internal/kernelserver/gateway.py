@@ -79,6 +79,7 @@ class Keeper:
         self.mine = None  # our entry in the record, once there is one
         self.idle = None  # since when
         self.unclaimed = {}  # kernel: since when
+        self.free = {}  # file of a session that no host has: since when
         self.app = None
         self.loop = None
 
@@ -168,7 +169,7 @@ class Keeper:
         if self.app is None:
             return 0
         manager = self.app.kernel_manager
-        journalled = set()
+        journalled, now, free = set(), time.monotonic(), {}
         for path in glob.glob(os.path.join(self.sessions, "*.json")):
             try:
                 old = time.time() - os.stat(path).st_mtime > self.s["keep"]
@@ -177,11 +178,15 @@ class Keeper:
             e = load(path)
             if e.get("gateway") != self.mine.get("process"):
                 continue
-            if old and not held(path[: -len(".json")] + ".lock"):
+            if not held(path[: -len(".json")] + ".lock"):
+                free[path] = self.free.get(path, now)
+            if isinstance(e.get("keep"), (int, float)):  # for so long without a host
+                old = path in free and now - free[path] >= e["keep"]
+            if old and path in free:
                 os.unlink(path)
             else:
                 journalled.add(e.get("kernel"))
-        now, ids = time.monotonic(), list(manager.list_kernel_ids())
+        self.free, ids = free, list(manager.list_kernel_ids())
         self.unclaimed = {k: t for k, t in self.unclaimed.items() if k in ids}
         for kernel in ids:
             try:

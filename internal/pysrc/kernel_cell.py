@@ -122,6 +122,7 @@ class Cell:
         self._cwd = os.getcwd()
         self._environ = dict(os.environ)
         self._names: Optional[Dict[str, Any]] = None  # of the namespace before the first cell of the user
+        self.began = self._cwd, self._environ  # the directory and the environment then
         self.asked = False  # the cell wanted input, and none could be asked for
         self.env = CallEnv()
         # IPython adds names for as long as code runs, as it does now and in reset.
@@ -130,9 +131,14 @@ class Cell:
     def before(self, _info: Any) -> None:
         """Runs before each cell that is not silent."""
         if self._names is None:
-            self._names = dict(self._shell.user_ns)
+            self.begin()
         self.asked = False
         patch_input(self._shell)
+
+    def begin(self) -> None:
+        """Notes what the session has before its first cell."""
+        self._names = dict(self._shell.user_ns)
+        self.began = os.getcwd(), dict(os.environ)
 
     def after(self, _result: Any) -> None:
         """Runs after each such cell: what its call had of variables is put back, though the

@@ -30,6 +30,9 @@ type Entry struct {
 	// Process is the kernel's own.
 	Process process.Identity `json:"process"`
 	Last    time.Time        `json:"last_activity"`
+	// Keep is for how many seconds it lives without a host. 0: as long as its gateway says
+	// of sessions that are not used ([Options].Keep).
+	Keep float64 `json:"keep,omitempty"`
 }
 
 // Claim is a host's hold on a journalled session. The system gives it up when

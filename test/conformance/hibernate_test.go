@@ -11,7 +11,6 @@ import (
 	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
-	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // hibernations are what a session makes before it goes to disk, and what it finds when it
@@ -30,40 +29,28 @@ var hibernations = map[string]struct {
 	"a connection is lost":              {before: "import socket\nsock = socket.socket(); x = 4", after: "'sock' in globals(), x", want: "(False, 4)", lost: []string{"sock"}},
 	"a generator is lost":               {before: "g = (i for i in range(3)); next(g); x = 4", after: "'g' in globals(), x", want: "(False, 4)", lost: []string{"g"}},
 	"a cache is empty":                  {before: "import functools\n@functools.lru_cache\ndef c(x): return x\nc(1)", after: "c(1), c.cache_info().misses", want: "(1, 1)", changed: []string{"c"}},
+	"a thread is lost":                  {before: "import threading, time\nt = threading.Thread(target=time.sleep, args=(3600,), name='mine', daemon=True); t.start(); x = 4", after: "'t' in globals(), x", want: "(False, 4)", lost: []string{"t", "thread mine"}},
 	"two names of one lost thing":       {before: "import threading\nlock = threading.Lock(); also = {'deep': lock}; x = 4", after: "sorted(n for n in ('lock', 'also', 'x') if n in globals())", want: "['x']", lost: []string{"also", "lock"}},
 }
 
-// TestHibernation: what the runner keeps of a session on disk is what it says, each time;
-// the gateway refuses to keep any.
+// TestHibernation: what a backend keeps of a session on disk is what it says, each time.
 func TestHibernation(t *testing.T) {
 	t.Parallel()
-	t.Run(backends.Gateway, func(t *testing.T) {
-		t.Parallel()
-		held(t, backends.Gateway)
-		for _, policy := range []hibernate.Policy{hibernate.Lossy, hibernate.Lossless} {
-			_, err := coppice.Start(t.Context(), coppice.Options{Backend: backends.Named(backends.Gateway), Python: testpython.Path(t), Home: t.TempDir(), Hibernate: policy})
-			require.ErrorIs(t, err, coppice.ErrOptions)
-			require.ErrorContains(t, err, "use the runner backend")
-		}
-		s := plain(t, backends.Gateway).Session("asleep", coppice.In(t.TempDir()))
-		_, err := s.Hibernate(t.Context())
-		var refused *messages.HibernateRefused
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, messages.HibernateOff, refused.Reason)
-		_, err = s.SaveCheckpoint(t.Context(), "c", coppice.SaveOptions{})
-		require.ErrorAs(t, err, &refused)
-		require.Equal(t, messages.HibernateUnsupported, refused.Reason)
-		require.Contains(t, refused.Problem, "use the runner backend")
-		_, err = s.RestoreCheckpoint(t.Context(), "c", coppice.RestoreOptions{})
-		var not *messages.RestoreRefused
-		require.ErrorAs(t, err, &not)
-		require.Equal(t, messages.RestoreUnsupported, not.Reason)
-	})
-	host := start(t, backends.Runner, coppice.Options{Hibernate: hibernate.Lossy, MaxSessions: len(hibernations) + 1})
-	for name, row := range hibernations {
-		t.Run(backends.Runner+"/"+name, func(t *testing.T) {
+	for _, backend := range []string{backends.Gateway, backends.Runner} {
+		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
-			held(t, backends.Runner)
+			hibernation(t, backend)
+		})
+	}
+}
+
+func hibernation(t *testing.T, backend string) {
+	t.Helper()
+	host := start(t, backend, coppice.Options{Hibernate: hibernate.Lossy, MaxSessions: len(hibernations) + 1})
+	for name, row := range hibernations {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			held(t, backend)
 			s := host.Session(name, coppice.In(t.TempDir()))
 			run(t, s, step{cells: []string{row.before}})
 			report, err := s.Hibernate(t.Context())

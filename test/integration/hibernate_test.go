@@ -347,7 +347,7 @@ func TestNoHibernation(t *testing.T) {
 	require.Contains(t, refusedSleep(t, err, messages.HibernateOff).Problem, "Options.Hibernate")
 	require.Empty(t, asleep(t, host))
 	require.NoFileExists(t, filepath.Join(home, ".coppice", "hibernate.key"))
-	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{}), Home: home, Hibernate: hibernate.Lossy})
+	_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.Gateway(coppice.GatewayOptions{URL: "http://127.0.0.1:9"}), Home: home, Hibernate: hibernate.Lossy})
 	require.ErrorIs(t, err, coppice.ErrOptions)
 	require.ErrorContains(t, err, "use the runner backend")
 	_, err = coppice.Start(t.Context(), coppice.Options{Home: home, Hibernate: "sometimes"})

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +19,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel/jupyter"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/proc"
 	"github.com/coppice-run/coppice/test/testpython"
@@ -40,16 +44,31 @@ type role struct {
 	KeepFor            time.Duration
 	Leave              bool // it leaves when its standard input ends
 	Plain              bool // without KeepSessions
+	// Setup is what each session runs first, in place of noting its number; Asleep has it be
+	// written to disk then.
+	Setup  string
+	Asleep bool
+	Policy hibernate.Policy
+	// Gateway has sessions be kernels of a shared gateway; Reset has the calls reset first.
+	Gateway bool
+	Reset   bool
+	// Serve has it make the calls that are asked for, with at most so many kernels, each of which
+	// is idle for so long at most.
+	Serve bool
+	Most  int
+	Idle  time.Duration
 }
 
 // said is a line of such a host.
 type said struct {
-	Session string          `json:"session"`
-	Exec    string          `json:"exec,omitempty"`
-	Event   json.RawMessage `json:"event,omitempty"`
-	Ready   bool            `json:"ready,omitempty"`
-	Called  bool            `json:"called,omitempty"` // the host function was
-	Err     string          `json:"err,omitempty"`
+	Session string           `json:"session"`
+	Exec    string           `json:"exec,omitempty"`
+	Event   json.RawMessage  `json:"event,omitempty"`
+	Ready   bool             `json:"ready,omitempty"`
+	Called  bool             `json:"called,omitempty"` // the host function was
+	Killed  string           `json:"killed,omitempty"`
+	Result  *messages.Result `json:"result,omitempty"`
+	Err     string           `json:"err,omitempty"`
 }
 
 func TestMain(m *testing.M) {
@@ -70,9 +89,17 @@ func TestMain(m *testing.M) {
 
 func (r role) options() coppice.Options {
 	env := append(os.Environ(), marker+"="+r.Mark)
+	backend := coppice.Runner(coppice.RunnerOptions{})
+	if r.Gateway {
+		backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1, Idle: time.Second})
+	}
+	most, idle := 400, time.Duration(-1)
+	if r.Most > 0 {
+		most, idle = r.Most, r.Idle
+	}
 	return coppice.Options{
-		Backend: coppice.Runner(coppice.RunnerOptions{}), Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
-		MaxSessions: 400, Timeout: coppice.NoTimeout, IdleTTL: -1,
+		Backend: backend, Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
+		MaxSessions: most, Timeout: coppice.NoTimeout, IdleTTL: idle, Hibernate: r.Policy,
 	}
 }
 
@@ -92,9 +119,20 @@ func (r role) play() error {
 	}
 	for i := range r.Sessions {
 		s := host.Session(name(i), coppice.In(r.Home))
-		result, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: fmt.Sprintf("x = %d", i)}}, Owner: "owner"})
+		code := r.Setup
+		if code == "" {
+			code = fmt.Sprintf("x = %d", i)
+		}
+		result, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}, Owner: "owner"})
 		if err == nil {
 			err = result.Err()
+		}
+		if err == nil && r.Asleep {
+			_, err = s.Hibernate(ctx)
+			for had := true; had && err == nil; { // its kernel has ended
+				_, had, err = host.Find(ctx, s.Key())
+				runtime.Gosched()
+			}
 		}
 		if err != nil {
 			return err
@@ -104,6 +142,9 @@ func (r role) play() error {
 		go r.call(ctx, host, i, cells, tell)
 	}
 	tell(said{Ready: true})
+	if r.Serve {
+		return r.serve(ctx, host, tell)
+	}
 	if r.Leave {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
 		host.Leave(ctx)
@@ -114,7 +155,7 @@ func (r role) play() error {
 
 // call runs the call of one session.
 func (r role) call(ctx context.Context, host *coppice.Host, i int, cells []string, tell func(said)) {
-	request := coppice.Request{ID: "call-" + name(i), AllowStdin: true, HostFunctions: []coppice.HostFunction{{
+	request := coppice.Request{ID: "call-" + name(i), Owner: "owner", Reset: r.Reset, AllowStdin: true, HostFunctions: []coppice.HostFunction{{
 		Name: "never", Description: "does not return", Call: func(ctx context.Context, _ json.RawMessage) (any, error) {
 			tell(said{Session: name(i), Called: true})
 			<-ctx.Done()
@@ -141,8 +182,10 @@ func name(i int) string { return fmt.Sprintf("s%d", i) }
 type victim struct {
 	cmd   *exec.Cmd
 	lines *bufio.Reader
-	stdin interface{ Close() error }
+	stdin io.WriteCloser
 	over  bool
+	ready bool
+	last  said
 	seen  map[string][]messages.Event // what it has handed on, by session
 	calls int                         // of the host function
 }
@@ -195,6 +238,7 @@ func (v *victim) next() error {
 	if s.Called {
 		v.calls++
 	}
+	v.ready, v.last = v.ready || s.Ready, s
 	if s.Event != nil {
 		e, err := messages.ParseEvent(s.Event)
 		if err != nil {
@@ -216,13 +260,31 @@ func (v *victim) until(t *testing.T, done func() bool) {
 // newRole has a home, with a look at its end whether something is left.
 func newRole(t *testing.T) role {
 	t.Helper()
-	r := role{Home: t.TempDir(), Python: testpython.Path(t), Mark: messages.NewID(), KeepFor: 5 * time.Minute}
+	return newRoleOf(t, false)
+}
+
+// newRoleOf is newRole for a backend.
+func newRoleOf(t *testing.T, gateway bool) role {
+	t.Helper()
+	r := role{Home: t.TempDir(), Python: testpython.Path(t), Mark: messages.NewID(), KeepFor: 5 * time.Minute, Gateway: gateway}
 	t.Cleanup(func() { r.gone(t) })
 	return r
 }
 
 // gone waits until nothing that was started is left.
 func (r role) gone(t *testing.T) {
+	t.Helper()
+	if r.Gateway {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		_, err := jupyter.StopShared(ctx, filepath.Join(r.Home, ".coppice"))
+		require.NoError(t, err)
+	}
+	r.left(t)
+}
+
+// left waits until nothing is left by itself.
+func (r role) left(t *testing.T) {
 	t.Helper()
 	require.Eventually(t, func() bool { return len(proc.WithEnv(marker, r.Mark)) == 0 }, patience, 20*time.Millisecond)
 	require.Eventually(t, func() bool { // a custodian removes its folder when it has let go of everything

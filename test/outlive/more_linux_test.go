@@ -169,6 +169,43 @@ os.write(2, '\u20ac'.encode()[1:] + b' d\n')`, gate)},
 	require.True(t, host.Shutdown(context.Background()).Clean())
 }
 
+// TestAHostIsFollowedTwiceWhileACellIsSilent: what the second host asked the session while the
+// cell had shown nothing is answered when the third one runs the next cell: it is not that
+// cell's answer.
+func TestAHostIsFollowedTwiceWhileACellIsSilent(t *testing.T) {
+	r := newRole(t)
+	begun, speak, end := filepath.Join(r.Home, "begun"), filepath.Join(r.Home, "speak"), filepath.Join(r.Home, "end")
+	r.Sessions, r.Calls = 1, [][]string{{
+		fmt.Sprintf("import os, time\nopen(%q, 'w').close()\nfor gate in (%q, %q):\n    while not os.path.exists(gate): time.sleep(.005)\n    print('spoken', flush=True)", begun, speak, end),
+		"print('second')",
+	}}
+	v := begin(t, r)
+	v.until(t, func() bool { return len(v.seen[name(0)]) > 0 })
+	require.Eventually(t, func() bool { _, err := os.Stat(begun); return err == nil }, patience, 5*time.Millisecond)
+	v.kill()
+
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	second := next(t, r)
+	require.NoError(t, os.WriteFile(speak, nil, 0o600))
+	for e, err := range byID(second)["call-s0"].Events(ctx, 0) {
+		require.NoError(t, err)
+		if isText(e) {
+			break
+		}
+	}
+	second.Leave(ctx)
+
+	host := next(t, r)
+	require.NoError(t, os.WriteFile(end, nil, 0o600))
+	k := byID(host)["call-s0"]
+	check(t, k, v.seen[name(0)], "spoken\nspoken\nsecond\n")
+	result, err := k.Result(ctx)
+	require.NoError(t, err)
+	require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
+	require.True(t, host.Shutdown(context.Background()).Clean())
+}
+
 // TestAHostLeaves: what it leaves goes on, also a call that runs.
 func TestAHostLeaves(t *testing.T) {
 	r := newRole(t)
@@ -234,17 +271,4 @@ func TestTheProcessThatKeepsIsKilled(t *testing.T) {
 	require.Equal(t, messages.StateFresh, after.State)
 	require.Contains(t, after.Reason, "the process that kept the session")
 	require.True(t, host.Shutdown(context.Background()).Clean())
-}
-
-// TestNobodyComes: everything ends, and without KeepSessions with the host.
-func TestNobodyComes(t *testing.T) {
-	for _, plain := range []bool{false, true} {
-		r := newRole(t)
-		r.Sessions, r.KeepFor, r.Plain = 2, 200*time.Millisecond, plain
-		r.Calls = [][]string{{"import subprocess\nsubprocess.Popen(['sleep', '3600'], start_new_session=True)\nprint('first')\nwhile True: pass"}}
-		v := begin(t, r)
-		v.shows(t, 1, isText)
-		v.kill()
-		r.gone(t)
-	}
 }

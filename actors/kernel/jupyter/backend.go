@@ -39,6 +39,9 @@ type Options struct {
 	// finds their kernels; see package sharedgateway. It works with a shared server
 	// alone. "": sessions end with their host.
 	Journal string
+	// KeepFor is how long those sessions live without a host. 0: as long as the gateway says of
+	// sessions that are not used.
+	KeepFor time.Duration
 	// Helpers is the MIME type of the status events of the helpers that every new
 	// kernel of Python has. "": no helpers.
 	Helpers string
@@ -132,7 +135,7 @@ func (e *Endpoint) died(ctx context.Context, err error) bool {
 
 // startOn makes a kernel on one server.
 func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartOptions, progress func(string)) (*Interpreter, error) {
-	i := &Interpreter{server: server, files: b.o.Files}
+	i := &Interpreter{server: server, files: b.o.Files, keepFor: b.o.KeepFor}
 	var err error
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")
@@ -175,9 +178,6 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 	if i.kernel == nil {
 		i.release()
 		return nil, fmt.Errorf("start a kernel: %w", b.explain(ctx, server, cmp.Or(o.Key.Kernel, b.o.KernelName), err))
-	}
-	if err == nil {
-		err = i.journal()
 	}
 	if err != nil {
 		c, cancel := context.WithTimeout(context.WithoutCancel(ctx), 6*time.Second)

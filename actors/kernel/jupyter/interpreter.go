@@ -38,6 +38,10 @@ type Interpreter struct {
 	claim *sharedgateway.Claim
 	// keep says whether Close leaves the kernel to the next host.
 	keep func() bool
+	// outlives says that the session has all that it is to have: before that, it ends with its host.
+	outlives atomic.Bool
+	// keepFor is how long it then lives without one, see Options.KeepFor.
+	keepFor time.Duration
 	// running is true while a cell runs.
 	running atomic.Bool
 	closed  sync.Once // of what release does
@@ -298,7 +302,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 	if i.server.Bridge != nil {
 		i.server.Bridge.Unregister(i.calls.session)
 	}
-	if i.claim != nil && i.keep() && i.kernel.Err() == nil && !i.running.Load() {
+	if i.Leaving() && i.kernel.Err() == nil && !i.running.Load() {
 		if err := i.journal(); err == nil {
 			i.kernel.Detach()
 			i.release()

@@ -222,6 +222,9 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if s.MaxSessions > MaxKernels && (!o.Shared || o.URL != "") {
 		return nil, fmt.Errorf("%d sessions are more than the %d kernels that one Kernel Gateway holds; use a shared gateway, or the runner backend", s.MaxSessions, MaxKernels)
 	}
+	if s.KeepFor < 0 {
+		return nil, errors.New("KeepFor is negative; use 0 for the default")
+	}
 	s.Keep = s.Keep || o.KeepSessions
 	if s.Keep && !o.Shared {
 		return nil, errors.New("sessions outlive their host in a shared gateway only: KeepSessions needs GatewayOptions.Shared")
@@ -240,7 +243,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 		journal = sharedgateway.DirIn(s.Dir)
 	}
 	return &provided{
-		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, Modules: s.Modules, Files: s.Limits.Files}),
+		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, KeepFor: s.KeepFor, Modules: s.Modules, Files: s.Limits.Files}),
 		Server:  server, site: s, remotes: remotes, level: level, description: description,
 	}, nil
 }

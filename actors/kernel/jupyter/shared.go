@@ -85,6 +85,18 @@ func ours(env map[string]string) []string {
 	return names
 }
 
+// Why the kernel of a session is gone that an earlier host has left.
+const (
+	goneWithGateway = "the gateway that kept the session after the end of an earlier host has ended"
+	goneMeanwhile   = "the session's kernel has ended after its host had"
+)
+
+// missing notes that the journal names a kernel that is gone, which the first result tells.
+func (i *Interpreter) missing(why string) error {
+	i.info.Earlier = why
+	return i.claim.Forget()
+}
+
 // adopt takes over the kernel that the journal names, if it is there. The
 // session's own working directory and variables are left as they are: only what
 // belongs to the host is new.
@@ -94,14 +106,14 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 		return false, nil
 	}
 	if process.Ended(e.Process) {
-		return false, i.claim.Forget()
+		return false, i.missing(goneMeanwhile)
 	}
 	on, err := i.server.shards.of(ctx, e)
 	if err != nil {
 		return false, err
 	}
 	if on == nil {
-		return false, i.claim.Forget() // what it names is gone, or ends for want of a claim
+		return false, i.missing(goneWithGateway) // what it names is gone, or ends for want of a claim
 	}
 	progress("taking over the session's kernel")
 	i.server = on
@@ -110,11 +122,12 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	var gone *jupyter.LostError
 	switch {
 	case errors.Is(err, jupyter.ErrNotFound), errors.As(err, &gone):
-		return false, i.claim.Forget()
+		return false, i.missing(goneMeanwhile)
 	case err != nil:
 		return false, err
 	}
 	i.kernel, i.info.ID, i.info.Kept = k, k.ID(), true
+	i.outlives.Store(true)
 	if i.python = k.Info().Language == "python"; !i.python {
 		return true, i.journal()
 	}
@@ -134,6 +147,17 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	return true, nil
 }
 
+// Outlive has the session outlive the host, from when it returns: until then, it has not all that
+// it is to have.
+func (i *Interpreter) Outlive(context.Context, []string, *kernel.News) {
+	if i.claim != nil && !i.outlives.Load() {
+		i.outlives.Store(i.journal() == nil) // else no other host would find it
+	}
+}
+
+// Leaving reports whether Close leaves the kernel to the next host.
+func (i *Interpreter) Leaving() bool { return i.claim != nil && i.outlives.Load() && i.keep() }
+
 // journal notes where the session's variables are; nothing for a session that
 // is not kept.
 func (i *Interpreter) journal() error {
@@ -142,7 +166,7 @@ func (i *Interpreter) journal() error {
 	}
 	at := i.server.Shared
 	return i.claim.Write(sharedgateway.Entry{
-		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity,
+		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity, Keep: i.keepFor.Seconds(),
 	})
 }
 

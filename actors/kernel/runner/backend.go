@@ -73,7 +73,7 @@ func (b *Backend) Start(ctx context.Context, o kernel.StartOptions) (kernel.Inte
 		i.info.Earlier = b.o.Server.keep.earlierEnd(o.Key)
 	}
 	i.name = o.Key.Session
-	b.o.Server.keep.hold(ctx, i, o.Key)
+	b.o.Server.keep.mayOutlive(i, o.Key)
 	return i, nil
 }
 

@@ -139,7 +139,7 @@ const (
 //	SIGINT ─▶ grace ─▶ SIGTERM to the group ─▶ termWait ─▶ SIGKILL ─▶ gone
 //	(package kernel)   (Close)
 func (i *Interpreter) Close(ctx context.Context) error {
-	leaves := i.kept.leaves()
+	leaves := i.kept().leaves()
 	i.mu.Lock()
 	first, idle := !i.closing, i.running == 0
 	i.closing = true
@@ -164,7 +164,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 // end takes the steps, until the process is gone.
 func (i *Interpreter) end(idle bool) {
 	ctx := context.Background()
-	i.kept.drop() // a host that comes after this one does not find it
+	i.kept().drop() // a host that comes after this one does not find it
 	if idle {
 		line, err := ndjson.AppendRequest(nil, ndjson.Request{Type: ndjson.TypeQuit})
 		if err == nil {

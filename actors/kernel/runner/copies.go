@@ -154,8 +154,7 @@ func (i *Interpreter) fork(ctx context.Context, r ndjson.Request) (_ []*Interpre
 		}
 		i.lines.Release()
 	}()
-	i.trace(sent, "main", line)
-	if _, err = i.child.Main.Write(line); err != nil {
+	if err = i.write(line); err != nil {
 		return nil, i.gone(err)
 	}
 	if f, err := i.answer(ctx); err != nil || f.Type != ndjson.TypeForking {

@@ -30,8 +30,8 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 	i.cells++
 	c := cell{i: i, id: i.cells, emit: emit, serve: r.Call, comms: r.Comms}
 	i.mu.Unlock()
-	if r.Resume && i.kept != nil && i.kept.last != nil {
-		c.from = i.kept.last
+	if r.Resume && i.kept() != nil && i.kept().last != nil {
+		c.from = i.kept().last
 		c.id = c.from.ID
 		c.resume()
 	}
@@ -147,9 +147,7 @@ func (c *cell) send() error {
 	if c.from != nil {
 		return nil
 	}
-	c.i.trace(sent, "main", c.i.request)
-	_, err := c.i.child.Main.Write(c.i.request)
-	return err
+	return c.i.write(c.i.request)
 }
 
 // watch wakes the reader when ctx ends.

@@ -87,7 +87,7 @@ func (k *keeper) take(ctx context.Context, c *custody.Custody) []kernel.Inherite
 		}
 		one := kernel.Inherited{Key: h.note.Key, Owners: h.note.Owners}
 		if h.last != nil {
-			one.Call, one.Stop = &h.last.Exec, h.last.Stop
+			one.Call, one.Stop, one.Owners = &h.last.Exec, h.last.Stop, withOwner(one.Owners, h.last.Exec.Owner)
 			if info, err := os.Stat(filepath.Join(c.Dir(), h.note.Log)); err == nil {
 				one.Seen = info.ModTime()
 			}
@@ -212,12 +212,12 @@ func (s *Server) adopt(ctx context.Context, key messages.SessionKey, tracer *ipc
 	i, err := s.goOn(ctx, h, tracer)
 	if err == nil {
 		k.mu.Lock()
-		k.sessions[i.kept.name] = i
+		k.sessions[i.kept().name] = i
 		k.mu.Unlock()
 		return i, nil
 	}
 	if i != nil {
-		i.kept.drop()
+		i.kept().drop()
 		discard(i)
 	} else {
 		_ = h.from.Drop(ctx, key.ID())
@@ -248,23 +248,30 @@ func (s *Server) goOn(ctx context.Context, h *heir, tracer *ipctrace.File) (*Int
 	i.lines = ndjson.NewReader(child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark)
 	i.copies, i.limits = &s.copies, limits(s.o.Limits)
 	i.info = kernel.Info{ID: fmt.Sprint(n.Process.PID), PID: n.Process.PID, Python: n.Python, Kept: true}
+	i.info.News = (*kernel.News)(n.News)
+	if h.last != nil {
+		i.info.News = (*kernel.News)(h.last.News)
+	}
 	n.Generation++
 	i.cells = uint64(n.Generation) << 32 // no cell of an earlier host has such a number
-	i.kept = &kept{keeper: s.keep, from: h.from, name: n.Key.ID(), note: n, last: h.last}
+	k := &kept{keeper: s.keep, from: h.from, name: n.Key.ID(), note: n, last: h.last}
+	i.held.Store(k)
 	if h.last == nil {
-		i.kept.log, err = estate.Create(h.from.Dir(), n.Log, n.Seal)
+		k.log, err = estate.Create(h.from.Dir(), n.Log, n.Seal)
 	} else {
-		i.kept.log, err = estate.Reopen(h.from.Dir(), n.Log, n.Seal, h.last)
+		k.log, err = estate.Reopen(h.from.Dir(), n.Log, n.Seal, h.last)
 	}
 	if err != nil {
-		i.kept.log = &estate.Log{}
+		k.log = &estate.Log{}
 		return i, err
 	}
-	i.kept.mu.Lock()
-	i.kept.tell()
-	i.kept.mu.Unlock()
+	k.mu.Lock()
+	k.tell()
+	k.mu.Unlock()
 	if h.last == nil || !h.last.Begun {
 		err = i.settle(ctx)
+	} else {
+		i.unsettled = true
 	}
 	return i, err
 }
@@ -282,14 +289,29 @@ func (i *Interpreter) probe() error {
 		return err
 	}
 	i.probes++
+	i.unsettled = false
 	if _, err := i.child.Main.Write(line); err != nil {
 		return i.gone(err)
 	}
 	return nil
 }
 
+// write writes a request to Main. The first one to a session whose cell ran on from an
+// earlier host comes after a probe: what that host asked in vain while the cell ran is refused
+// only now, and the refusal must not be taken for that of this request.
+func (i *Interpreter) write(line []byte) error {
+	if i.unsettled {
+		if err := i.probe(); err != nil {
+			return err
+		}
+	}
+	i.trace(sent, "main", line)
+	_, err := i.child.Main.Write(line)
+	return err
+}
+
 // probeID is the number of this host's probes: that before its first cell.
-func (i *Interpreter) probeID() uint64 { return uint64(i.kept.generation()) << 32 }
+func (i *Interpreter) probeID() uint64 { return uint64(i.kept().generation()) << 32 }
 
 // sign is what a frame says of a probe.
 type sign int

@@ -37,12 +37,17 @@ type Interpreter struct {
 	// shown. It belongs to Start, and then to Execute.
 	notice *messages.Notice
 
-	// kept is how the session outlives its host, nil when it does not; set before the
-	// interpreter is handed out. at is where the event comes from that is handed on, and probes
-	// how many answers come to what was no request; they belong to Execute.
-	kept   *kept
-	at     estate.Place
-	probes int
+	// held is how the session outlives its host, nil when it does not; Outlive sets it, before a
+	// cell runs. at is where the event comes from that is handed on, and probes
+	// how many answers come to what was no request; unsettled says that answers to what an earlier
+	// host asked may be to come. They belong to Execute.
+	// keeper would have it outlive the host, as the session keeps; nil: nothing does.
+	keeper    *keeper
+	keeps     messages.SessionKey
+	held      atomic.Pointer[kept]
+	at        estate.Place
+	probes    int
+	unsettled bool
 
 	// lines reads Main; it belongs to Start, and then to Execute.
 	lines *ndjson.Reader
@@ -64,6 +69,7 @@ type Interpreter struct {
 	closing bool                     // guarded by mu
 	cut     bool                     // it let go of its descriptors and lived; guarded by mu
 	left    bool                     // it was left to the next host; guarded by mu
+	over    bool                     // its process has ended; guarded by mu
 
 	tracer *ipctrace.File // nil: tracing is off
 	group  *cgroup.Group  // nil: it has no group of its own
@@ -189,13 +195,6 @@ func (i *Interpreter) isLeft() bool {
 	return i.left
 }
 
-// letGo has the session's custodian let go of a session that has ended.
-func (i *Interpreter) letGo() {
-	if i.kept != nil {
-		i.kept.keeper.ends.Go(i.kept.drop)
-	}
-}
-
 // cutOff ends a session that has closed a descriptor and lives: it cannot be reached
 // any more. When it fails it is tried again.
 func (i *Interpreter) cutOff() {
@@ -259,7 +258,7 @@ const look = 250 * time.Millisecond
 // end of Main.
 func (i *Interpreter) next(ctx context.Context, quiet func()) ([]byte, error) {
 	for silent := 0; ; {
-		if i.kept.leaves() { // what comes is the next host's: it stays where it is
+		if i.kept().leaves() { // what comes is the next host's: it stays where it is
 			select {
 			case <-ctx.Done():
 			case <-i.done:

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,26 +148,17 @@ func (k *keeper) kept() (bool, string) {
 	return k.why == "" || !k.begun, k.why
 }
 
-// kept is a session that outlives its host, as its interpreter knows it.
-type kept struct {
-	keeper *keeper
-	from   *custody.Custody
-	name   string
-	log    *estate.Log
-
-	mu      sync.Mutex
-	note    estate.Note // guarded by mu
-	closing bool        // it ends for good, also when the host leaves; guarded by mu
-	dropped bool        // guarded by mu
-	// last is what an earlier host has begun; it belongs to who resumes it.
-	last *estate.Running
+// Outlive has the session outlive the host, from when it returns: until then, it has not all
+// that it is to have.
+func (i *Interpreter) Outlive(ctx context.Context, owners []string, news *kernel.News) {
+	if i.keeper != nil && i.kept() == nil {
+		i.keeper.hold(ctx, i, owners, (*estate.News)(news))
+	}
 }
 
-// hold has a session outlive the host: from when it returns.
-func (k *keeper) hold(ctx context.Context, i *Interpreter, key messages.SessionKey) {
-	if k == nil || key.Workspace != "" || i.kept != nil {
-		return
-	}
+// hold has a session outlive the host.
+func (k *keeper) hold(ctx context.Context, i *Interpreter, owners []string, news *estate.News) {
+	key := i.keeps
 	k.mu.Lock()
 	own, able := k.own, k.why == "" && !k.closed
 	k.mu.Unlock()
@@ -182,6 +171,7 @@ func (k *keeper) hold(ctx context.Context, i *Interpreter, key messages.SessionK
 	}
 	n := estate.Note{
 		Version: estate.Version, Key: key, Process: id, Python: i.info.Python, Mark: string(i.mark), Log: rand.Text() + ".log", Seal: estate.NewSeal(),
+		Owners: owners[:min(len(owners), estate.MaxOwners)], News: news,
 	}
 	h := &kept{keeper: k, from: own, name: key.ID(), note: n}
 	if h.log, err = estate.Create(own.Dir(), n.Log, n.Seal); err == nil {
@@ -203,80 +193,29 @@ func (k *keeper) hold(ctx context.Context, i *Interpreter, key messages.SessionK
 		}
 		return
 	}
-	i.lines, i.kept = ndjson.NewReader(i.child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark), h
 	k.mu.Lock()
 	k.sessions[h.name] = i
 	k.mu.Unlock()
+	i.mu.Lock()
+	i.held.Store(h)
+	over := i.over
+	i.mu.Unlock()
+	if over {
+		h.drop()
+	}
+	if k.leaving.Load() { // it was not among those that leave has seen
+		h.log.Freeze()
+	}
 }
 
-// discard closes and removes the log.
-func (h *kept) discard() {
-	h.log.Close()
-	_ = os.Remove(filepath.Join(h.from.Dir(), h.note.Log)) // it ends with the folder at the latest
-}
-
-// generation is how many hosts have had the session before.
-func (h *kept) generation() uint32 {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.note.Generation
-}
-
-// use notes who uses the session.
-func (h *kept) use(owner string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if slices.Contains(h.note.Owners, owner) || len(h.note.Owners) == estate.MaxOwners {
+// mayOutlive has a session that was made outlive the host, once it is asked to ([Interpreter.Outlive]).
+// What it says is read so that nothing of it is lost with this process.
+func (k *keeper) mayOutlive(i *Interpreter, key messages.SessionKey) {
+	if k == nil || key.Workspace != "" {
 		return
 	}
-	h.note.Owners = append(h.note.Owners, owner)
-	h.tell()
-}
-
-// tell has the custodian know the note. h.mu is held.
-func (h *kept) tell() {
-	note, err := h.note.Encode()
-	if err != nil {
-		return // it is as it was
-	}
-	c, cancel := context.WithTimeout(context.Background(), custodyWait)
-	defer cancel()
-	_ = h.from.Note(c, h.name, note) // without a custodian there is nothing to tell
-}
-
-// leaves reports whether the session is left to the next host when it is closed.
-func (h *kept) leaves() bool {
-	if h == nil || !h.keeper.leaving.Load() {
-		return false
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return !h.closing && !h.dropped
-}
-
-// drop has the session end with this host. Calls after the first do nothing.
-func (h *kept) drop() {
-	if h == nil {
-		return
-	}
-	h.mu.Lock()
-	again := h.dropped
-	h.dropped = true
-	h.mu.Unlock()
-	if again {
-		return
-	}
-	c, cancel := context.WithTimeout(context.Background(), custodyWait)
-	defer cancel()
-	_ = h.from.Drop(c, h.name) // a custodian that has ended keeps nothing
-	h.discard()
-	k := h.keeper
-	k.mu.Lock()
-	if i := k.sessions[h.name]; i != nil && i.kept == h {
-		delete(k.sessions, h.name)
-	}
-	k.mu.Unlock()
-	k.release(h.from)
+	i.keeper, i.keeps = k, key
+	i.lines = ndjson.NewReader(i.child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark)
 }
 
 // release counts one session less of a custody. One of an earlier host ends with its
@@ -309,8 +248,8 @@ func (k *keeper) leave() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, i := range k.sessions {
-		if i.kept.leaves() {
-			i.kept.log.Freeze()
+		if i.kept().leaves() {
+			i.kept().log.Freeze()
 		}
 	}
 }
@@ -328,9 +267,9 @@ func (k *keeper) closes(key messages.SessionKey) {
 	if i == nil {
 		return
 	}
-	i.kept.mu.Lock()
-	i.kept.closing = true
-	i.kept.mu.Unlock()
+	i.kept().mu.Lock()
+	i.kept().closing = true
+	i.kept().mu.Unlock()
 }
 
 // close ends all that is kept, or leaves it to the next host. All sessions are closed, or

@@ -19,7 +19,8 @@ func TestACellThatTheNextHostBeginsIsNoneOfThisOne(t *testing.T) {
 	log, err := estate.Create(t.TempDir(), "log", estate.NewSeal())
 	require.NoError(t, err)
 	log.Freeze()
-	i := &Interpreter{kept: &kept{log: log}, done: make(chan struct{}), err: errLeft}
+	i := &Interpreter{done: make(chan struct{}), err: errLeft}
+	i.held.Store(&kept{log: log})
 	emit := func(context.Context, messages.Event) error { return nil }
 
 	ctx, cancel := context.WithCancel(t.Context())

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/ndjson"
+	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -59,6 +60,9 @@ func (f *frozen) Close(ctx context.Context) error {
 func (i *Interpreter) Thaw(ctx context.Context, from *os.File, image messages.RawJSON) (kernel.Thawed, error) {
 	var t kernel.Thawed
 	frame, err := i.handOver(ctx, ndjson.Request{Type: ndjson.TypeThaw, Args: image}, from)
+	if ctx.Err() != nil { // nothing of half a session is worth the time that an orderly end takes
+		_ = i.child.Stop(context.WithoutCancel(ctx), process.StopOptions{Grace: -1}) // Close tries again
+	}
 	if err != nil {
 		return t, fmt.Errorf("read a session: %w", err)
 	}
@@ -82,8 +86,7 @@ func (i *Interpreter) handOver(ctx context.Context, r ndjson.Request, f *os.File
 		}
 		i.lines.Release()
 	}()
-	i.trace(sent, "main", line)
-	if _, err := i.child.Main.Write(line); err != nil {
+	if err := i.write(line); err != nil {
 		return ndjson.Frame{}, i.gone(err)
 	}
 	for {

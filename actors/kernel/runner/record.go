@@ -3,8 +3,13 @@ package runner
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/custody"
 	"github.com/coppice-run/coppice/internal/estate"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/messages"
@@ -13,44 +18,47 @@ import (
 // Record returns where it is written down what the session's calls have come to; nil: the
 // session ends with its host.
 func (i *Interpreter) Record() kernel.Record {
-	if i.kept == nil {
+	if i.kept() == nil {
 		return nil
 	}
 	return record{i}
 }
 
 // Leaving reports whether Close leaves the session to the next host.
-func (i *Interpreter) Leaving() bool { return i.kept.leaves() }
+func (i *Interpreter) Leaving() bool { return i.kept().leaves() }
 
 // record is the log of a session, as the actor sees it.
 type record struct{ i *Interpreter }
 
-// Begin begins a call.
-func (r record) Begin(exec messages.Execute) error {
-	r.i.kept.use(exec.Owner)
-	err := r.i.kept.log.Begin(exec)
+// Begin begins a call. The next host knows it by its log, and whose it is, before the note says
+// so, too.
+func (r record) Begin(exec messages.Execute, news *kernel.News) error {
+	err := r.i.kept().log.Begin(exec, (*estate.News)(news))
 	if errors.Is(err, estate.ErrFrozen) {
 		return kernel.ErrLeft
+	}
+	if err == nil {
+		r.i.kept().use(exec.Owner)
 	}
 	return err
 }
 
 // Output notes an event that the cell is about to hand on. It is called by emit, in the
 // goroutine of Execute.
-func (r record) Output(e messages.Event) { r.i.kept.log.Output(e, r.i.at) }
+func (r record) Output(e messages.Event) { r.i.kept().log.Output(e, r.i.at) }
 
 // Emitted notes another event.
-func (r record) Emitted(e messages.Event) { r.i.kept.log.Emitted(e) }
+func (r record) Emitted(e messages.Event) { r.i.kept().log.Emitted(e) }
 
 // Ended notes the result of a cell.
-func (r record) Ended(cell int, result messages.CellResult) { r.i.kept.log.Ended(cell, result) }
+func (r record) Ended(cell int, result messages.CellResult) { r.i.kept().log.Ended(cell, result) }
 
 // Stopped notes that the call is to end.
-func (r record) Stopped(cause messages.InterruptCause) { r.i.kept.log.Stopped(cause) }
+func (r record) Stopped(cause messages.InterruptCause) { r.i.kept().log.Stopped(cause) }
 
 // Resume returns how far the call of an earlier host came.
 func (r record) Resume(each func(messages.Event) error) (*kernel.Resumption, error) {
-	h := r.i.kept
+	h := r.i.kept()
 	last := h.last
 	if last == nil {
 		return nil, errors.New("it is not noted")
@@ -124,10 +132,118 @@ func (c *cell) question(ctx context.Context, f ndjson.Frame) {
 // logged returns the log of a session that outlives its host; a log that is not there
 // takes nothing.
 func (i *Interpreter) logged() *estate.Log {
-	if i.kept == nil {
+	if i.kept() == nil {
 		return nil
 	}
-	return i.kept.log
+	return i.kept().log
 }
 
 var _ kernel.Recorded = (*Interpreter)(nil)
+
+// kept is a session that outlives its host, as its interpreter knows it.
+type kept struct {
+	keeper *keeper
+	from   *custody.Custody
+	name   string
+	log    *estate.Log
+
+	mu      sync.Mutex
+	note    estate.Note // guarded by mu
+	closing bool        // it ends for good, also when the host leaves; guarded by mu
+	dropped bool        // guarded by mu
+	// last is what an earlier host has begun; it belongs to who resumes it.
+	last *estate.Running
+}
+
+// kept is how the session outlives its host; nil: it does not.
+func (i *Interpreter) kept() *kept { return i.held.Load() }
+
+// letGo has the session's custodian let go of a session that has ended.
+func (i *Interpreter) letGo() {
+	i.mu.Lock()
+	i.over = true
+	h := i.kept()
+	i.mu.Unlock()
+	if h != nil {
+		h.keeper.ends.Go(h.drop)
+	}
+}
+
+// discard closes and removes the log.
+func (h *kept) discard() {
+	h.log.Close()
+	_ = os.Remove(filepath.Join(h.from.Dir(), h.note.Log)) // it ends with the folder at the latest
+}
+
+// generation is how many hosts have had the session before.
+func (h *kept) generation() uint32 {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.note.Generation
+}
+
+// use notes who uses the session, and that a call has begun, whose log has the news then.
+func (h *kept) use(owner string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	before := h.note.Owners
+	h.note.Owners = withOwner(before, owner)
+	if news := h.note.News; news != nil || len(h.note.Owners) > len(before) {
+		h.note.News = nil
+		h.tell()
+	}
+}
+
+// withOwner returns those who use a session and one more, if there is room.
+func withOwner(owners []string, owner string) []string {
+	if slices.Contains(owners, owner) || len(owners) == estate.MaxOwners {
+		return owners
+	}
+	return append(slices.Clip(owners), owner)
+}
+
+// tell has the custodian know the note. h.mu is held.
+func (h *kept) tell() {
+	note, err := h.note.Encode()
+	if err != nil {
+		return // it is as it was
+	}
+	c, cancel := context.WithTimeout(context.Background(), custodyWait)
+	defer cancel()
+	_ = h.from.Note(c, h.name, note) // without a custodian there is nothing to tell
+}
+
+// leaves reports whether the session is left to the next host when it is closed.
+func (h *kept) leaves() bool {
+	if h == nil || !h.keeper.leaving.Load() {
+		return false
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return !h.closing && !h.dropped
+}
+
+// drop has the session end with this host. Calls after the first do nothing.
+func (h *kept) drop() {
+	if h == nil {
+		return
+	}
+	h.mu.Lock()
+	again := h.dropped
+	h.dropped = true
+	h.mu.Unlock()
+	if again {
+		return
+	}
+	c, cancel := context.WithTimeout(context.Background(), custodyWait)
+	defer cancel()
+	_ = h.from.Drop(c, h.name) // a custodian that has ended keeps nothing
+	h.discard()
+	k := h.keeper
+	k.mu.Lock()
+	if i := k.sessions[h.name]; i != nil && i.kept() == h {
+		delete(k.sessions, h.name)
+	}
+	k.mu.Unlock()
+	k.release(h.from)
+}

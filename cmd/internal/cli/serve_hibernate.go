@@ -26,7 +26,7 @@ type hibernation string
 
 // add adds the flag to a command.
 func (h *hibernation) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(h), "hibernate", "", "keep sessions on disk that end because they are idle, because room is needed or with the server, until their next call, with the runner backend: "+strings.Join(policies, ", ")+" (default: COPPICE_HIBERNATE, else never)")
+	cmd.Flags().StringVar((*string)(h), "hibernate", "", "keep sessions on disk that end because they are idle, because room is needed or with the server, until their next call: "+strings.Join(policies, ", ")+" (default: COPPICE_HIBERNATE, else never)")
 }
 
 // wanted says whether sessions are to be kept on disk, by the flag or the variable in env.
@@ -36,7 +36,7 @@ func (h hibernation) wanted(env []string) bool {
 }
 
 // fill fills in what the flag says, or else the variable in env. Where sessions are kept,
-// the backend auto is the runner: the other one cannot do it. The error is a UsageError.
+// the backend auto is the runner, which is faster at it. The error is a UsageError.
 func (h hibernation) fill(env []string, f *console.HostFlags, o *coppice.Options) error {
 	name, value := "--hibernate", string(h)
 	if value == "" {
@@ -50,8 +50,6 @@ func (h hibernation) fill(env []string, f *console.HostFlags, o *coppice.Options
 		return nil
 	case !slices.Contains(policies, value):
 		return console.Usagef("%s must be one of %s, not %q", name, strings.Join(policies, ", "), value)
-	case f.Backend == "gateway":
-		return console.Usagef("%s %s: the gateway backend cannot keep sessions on disk; use --backend runner, or --hibernate never", name, value)
 	case f.Backend == "auto":
 		f.Backend = "runner"
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/store"
 )
 
 // A server that was replaced hands on what comes over connections of before: for so long, and
@@ -33,8 +34,15 @@ const (
 	longest = 70 * time.Second
 )
 
-// handed is what a successor has to know how to take from this program.
-var handed = []string{"listeners", handover.Sessions, fmt.Sprintf("executions/%d", httpapi.ExportVersion)}
+// handed is what a successor has to know how to take from a server of this program, and what one
+// of it knows. What is on disk stays where it is: the successor has to read it.
+func (f serveFlags) handed(env []string) []string {
+	list := []string{"listeners", handover.Sessions, fmt.Sprintf("executions/%d", httpapi.ExportVersion)}
+	if f.hibernate.wanted(env) {
+		list = append(list, fmt.Sprintf("sessions on disk/%d (--hibernate)", store.Version))
+	}
+	return list
+}
 
 // addReplace adds the flag to a command.
 func (f *serveFlags) addReplace(cmd *cobra.Command) {
@@ -42,7 +50,7 @@ func (f *serveFlags) addReplace(cmd *cobra.Command) {
 }
 
 // unhanded names what the server does that none can take over from it; "": nothing.
-func (f serveFlags) unhanded(env []string) string {
+func (f serveFlags) unhanded() string {
 	var list []string
 	for _, one := range []struct {
 		is   bool
@@ -54,7 +62,6 @@ func (f serveFlags) unhanded(env []string) string {
 		{f.mcp.on, "--mcp"},
 		{f.listen.addr != "", "--listen"},
 		{f.fleet.servers != "", "--fleet"},
-		{f.hibernate.wanted(env), "--hibernate"},
 	} {
 		if one.is {
 			list = append(list, one.name)
@@ -114,7 +121,7 @@ func (a *app) succeed(ctx context.Context, f serveFlags, path string, r client.R
 	if !f.keep.wanted(a.Env) {
 		return nil, console.Usagef("--replace needs --keep-sessions")
 	}
-	if what := f.unhanded(a.Env); what != "" {
+	if what := f.unhanded(); what != "" {
 		return nil, console.Usagef("--replace: nothing takes over what %s serves or keeps%s", what, only)
 	}
 	if f.Backend == "gateway" {
@@ -131,7 +138,7 @@ func (a *app) succeed(ctx context.Context, f serveFlags, path string, r client.R
 		return nil, console.Usagef("--replace takes the token of the server that runs: COPPICE_TOKEN is another one")
 	}
 	s, err := handover.Ask(ctx, handover.SuccessorOptions{
-		Dir: runFolder(path), PID: r.PID, Start: r.Start, Token: r.Token, Program: version.Read().Version, Knows: handed,
+		Dir: runFolder(path), PID: r.PID, Start: r.Start, Token: r.Token, Program: version.Read().Version, Knows: f.handed(a.Env),
 	})
 	switch {
 	case errors.Is(err, handover.ErrEnded):
@@ -179,9 +186,9 @@ func (l *leaving) offers(f serveFlags, path string) {
 	}
 	var err error
 	l.offer, err = handover.Begin(handover.Options{
-		Dir: l.folder, Token: l.server.Token(), Program: version.Read().Version, Needs: handed, Given: handover.Given{Cwd: l.api.Cwd()},
+		Dir: l.folder, Token: l.server.Token(), Program: version.Read().Version, Needs: f.handed(l.app.Env), Given: handover.Given{Cwd: l.api.Cwd()},
 		Refuse: func() string {
-			if what := f.unhanded(l.app.Env); what != "" {
+			if what := f.unhanded(); what != "" {
 				return "nothing takes over what " + what + " serves or keeps; end it, and start the other"
 			}
 			return l.bound()
