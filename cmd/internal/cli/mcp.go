@@ -94,7 +94,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 5m; negative: never)")
 	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
-	flags.StringVar((*string)(&f.hibernate), "hibernate", "", "keep sessions on disk until their next call that end because they are idle, because room is needed or with the server, and serve the tools sessions_save and sessions_restore, with the runner backend: never, lossless or lossy (default: never)")
+	flags.StringVar((*string)(&f.hibernate), "hibernate", "", "keep sessions on disk until their next call that end because they are idle, because room is needed or with the server, and serve the tools sessions_save and sessions_restore: never, lossless or lossy (default: never)")
 	f.saved.add(cmd)
 	f.AddBounded(cmd)
 	f.tools.Add(cmd)
