@@ -86,6 +86,7 @@ func TestDrainKeeps(t *testing.T) {
 	go func() { ended <- b.told("r1") }() // ends with the execution
 
 	a.signal(syscall.SIGTERM)
+	require.Eventually(t, func() bool { return a.get("/readyz").status == http.StatusServiceUnavailable }, patience, 10*time.Millisecond, "until then it takes what comes")
 	require.Eventually(t, func() bool { return b.begin("i2", "idle", "1", 0).code() == "epoch_needed" }, patience, 10*time.Millisecond)
 	refused := b.begin("i2", "idle", "1", 0)
 	require.Contains(t, refused.body, "with what was kept of it on disk")
