@@ -25,6 +25,14 @@ def free() -> int:
         return s.getsockname()[1]
 
 
+def ends_with_us() -> None:
+    """Has a server end when this program is killed, where the system can."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, signal.SIGTERM)  # PR_SET_PDEATHSIG
+
+
 class Fleet:
     """Its front is told of as a server is, and has the folder for its home; those of the nodes are in it."""
 
@@ -46,6 +54,7 @@ class Fleet:
                             "--hibernate", "lossless", "--fleet-store", str(folder / "store"), "--fleet-store-key", str(key), "--drain-timeout", "5s", *more, *flags,
                         ],
                         cwd=cwd, env={**env, "COPPICE_HOME": str(home), "COPPICE_TOKEN": self.token}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+                        preexec_fn=ends_with_us,
                     )
                     self.processes.append(p)
                     line = p.stdout.readline()
