@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,10 +61,10 @@ func TestQuotasHold(t *testing.T) {
 				nodes = append(nodes, w.join(fmt.Sprint("n", i), most(bound)))
 			}
 			has := map[string]*fleet.Ownership{} // by node and key
-			dead := map[int]bool{}
+			var dead [3]atomic.Bool
 			for _, s := range steps {
 				time.Sleep(min(s.After, ttl))
-				if dead[s.Node] {
+				if dead[s.Node].Load() {
 					continue
 				}
 				n, at := nodes[s.Node], fmt.Sprint(s.Node, s.Key)
@@ -81,13 +82,13 @@ func TestQuotasHold(t *testing.T) {
 				case "cut":
 					n.link.Cut()
 					time.AfterFunc(s.For, func() {
-						if !dead[s.Node] {
+						if !dead[s.Node].Load() {
 							n.link.Mend()
 						}
 					})
 				case "kill":
 					n.link.Cut()
-					dead[s.Node] = true
+					dead[s.Node].Store(true)
 				}
 				cancel()
 				lives := 0
@@ -110,13 +111,13 @@ func TestQuotasHold(t *testing.T) {
 			}
 			for i, n := range nodes {
 				n.link.Faults(nil)
-				if !dead[i] {
+				if !dead[i].Load() {
 					n.link.Mend()
 				}
 			}
 			time.Sleep(4 * failover)
 			for at, o := range has {
-				if !dead[int(at[0]-'0')] {
+				if !dead[at[0]-'0'].Load() {
 					_ = o.Release(t.Context())
 				}
 			}
