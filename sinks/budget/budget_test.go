@@ -130,6 +130,15 @@ func TestLimit(t *testing.T) {
 	require.EqualValues(t, 51, w.Stats().TotalLines)
 }
 
+// TestFlagsPairFromTheBeginning: what is elided of a row of flags may be less than says how they pair.
+func TestFlagsPairFromTheBeginning(t *testing.T) {
+	t.Parallel()
+	w := budget.New(budget.Options{Bytes: 8, Lines: 2, HeadBytes: 4})
+	w.Write([]byte("🇳🇴🇳🇴"))
+	_, _, tail := w.Parts()
+	require.Empty(t, tail, "half of a flag is none")
+}
+
 // TestWindowIsHeadAndTailOfTheText draws a text, its cut into chunks, slots
 // with updates and a budget, and compares with the whole text.
 func TestWindowIsHeadAndTailOfTheText(t *testing.T) {

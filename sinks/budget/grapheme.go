@@ -75,7 +75,11 @@ func size[T string | []byte](s T) int {
 
 // seam is what stands next to a cut on the side that is not shown: what follows
 // the head, and what is before the tail.
-type seam struct{ after, before []byte }
+type seam struct {
+	after, before []byte
+	// far says that there was more before the tail than before holds.
+	far bool
+}
 
 // dropped adds the text that was elided last: it follows what was elided before.
 func (s *seam) dropped(text []byte) {
@@ -83,16 +87,22 @@ func (s *seam) dropped(text []byte) {
 		s.after = append(s.after, text[:n]...)
 	}
 	if len(text) > lookBack {
-		text = text[len(text)-lookBack:]
+		text, s.far = text[len(text)-lookBack:], true
 	}
 	s.before = append(s.before, text...)
 	if extra := len(s.before) - lookBack; extra > 0 {
-		s.before = s.before[:copy(s.before, s.before[extra:])]
+		s.before, s.far = s.before[:copy(s.before, s.before[extra:])], true
 	}
 }
 
 // prepended adds text that was elided from the end of the head.
 func (s *seam) prepended(text []byte) {
+	if !s.far {
+		s.before = append(append([]byte(nil), text...), s.before...)
+		if extra := len(s.before) - lookBack; extra > 0 {
+			s.before, s.far = s.before[extra:], true
+		}
+	}
 	if len(text) > MaxCluster {
 		text = text[:MaxCluster]
 	}
@@ -111,18 +121,23 @@ func (s *seam) head(head []byte) int {
 }
 
 // tail returns how much at the beginning of the tail belongs to a character that
-// is elided.
-func (s *seam) tail(tail []byte) int {
+// is elided. head is what comes before what was elided: where that is short, it says how flags pair.
+func (s *seam) tail(head, tail []byte) int {
 	if len(s.before) == 0 || len(tail) == 0 {
 		return 0
 	}
+	if s.far {
+		head = nil
+	}
+	head = head[max(0, len(head)-lookBack):]
 	near := tail[:min(len(tail), MaxCluster+utf8.UTFMax)]
-	text := append(append(make([]byte, 0, len(s.before)+len(near)), s.before...), near...)
-	pos := begin(text, len(s.before))
-	for pos < len(s.before) {
+	text := append(append(append(make([]byte, 0, len(head)+len(s.before)+len(near)), head...), s.before...), near...)
+	at := len(head) + len(s.before)
+	pos := begin(text, at)
+	for pos < at {
 		pos += size(text[pos:])
 	}
-	if n := pos - len(s.before); n <= MaxCluster {
+	if n := pos - at; n <= MaxCluster {
 		return n
 	}
 	return 0

@@ -20,6 +20,7 @@ func (w *Window) edges() edges {
 		}
 		return e
 	}
+	head := e.head
 	if k := bytes.LastIndexByte(e.head, '\n') + 1; k >= len(e.head)*3/4 {
 		e.head = e.head[:k]
 	} else {
@@ -31,7 +32,7 @@ func (w *Window) edges() edges {
 		e.tail = e.tail[k:]
 		e.tailLines--
 	default:
-		if n := w.seam.tail(e.tail); n > 0 {
+		if n := w.seam.tail(head, e.tail); n > 0 {
 			e.tail = e.tail[n:]
 			e.tailLines = bytes.Count(e.tail, newline)
 			if n := len(e.tail); n > 0 && e.tail[n-1] != '\n' {
