@@ -13,6 +13,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pysrc"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -21,8 +22,8 @@ import (
 // host's by its own descriptors.
 const freezes = runtime.GOOS == "linux"
 
-// givenUp is how long a kernel has to stop writing or reading when it is interrupted.
-const givenUp = 10 * time.Second
+// givenUp is what chance a kernel has to stop writing or reading once it is interrupted.
+var givenUp = opportunity.Budget{Opportunity: 10 * time.Second}
 
 const toldExpression = "told"
 
@@ -114,10 +115,11 @@ func (i *Interpreter) memory(ctx context.Context, code string) (told, error) {
 	life, give := context.WithCancel(context.WithoutCancel(ctx))
 	defer give()
 	stop := context.AfterFunc(ctx, func() {
-		late := time.AfterFunc(givenUp, give)
-		defer late.Stop()
+		late, done := opportunity.Within(life, givenUp, i.Subject())
+		defer done()
+		defer context.AfterFunc(late, give)()
 		_ = i.kernel.Interrupt(life) // else it is ended
-		<-life.Done()
+		<-late.Done()
 	})
 	reply, err := i.kernel.Execute(life, jupyter.ExecuteRequest{Code: code, Silent: true, UserExpressions: map[string]string{toldExpression: pysrc.AsleepTold}}, nil)
 	stop()
