@@ -95,17 +95,17 @@ func (m *Member) Claim(ctx context.Context, key string) (*Ownership, error) {
 	}
 	if s.own != nil { // it has ended, and nobody has released it
 		s.own = nil
-		m.unreserve(ctx)
+		m.unreserve(ctx, key)
 	}
 	if m.draining() {
 		return nil, fmt.Errorf("claim a key: %w", ErrDraining)
 	}
-	if err := m.reserve(ctx); err != nil {
+	if err := m.reserve(ctx, key); err != nil {
 		return nil, fmt.Errorf("claim a key: %w", err)
 	}
 	o, err := m.claim(ctx, key, s.gone)
 	if err != nil {
-		m.unreserve(ctx)
+		m.unreserve(ctx, key)
 		return nil, fmt.Errorf("claim a key: %w", err)
 	}
 	s.own = o
@@ -309,7 +309,7 @@ func (o *Ownership) release(ctx context.Context, why string) error {
 	defer o.turn.free()
 	s.own, s.gone = nil, o.epoch
 	o.finish()
-	defer o.m.unreserve(ctx)
+	defer o.m.unreserve(ctx, o.key)
 	if err := o.m.Err(); err != nil {
 		return nil // its claims are anybody's
 	}

@@ -39,6 +39,9 @@ type Options struct {
 	// [*QuotaError]. All members of a fleet have the same. Each claim and each release is one swap
 	// more then. Default: any number.
 	Most int
+	// Free reports whether a key does not count for Most. It gives the same answer for a key always.
+	// Default: each counts.
+	Free func(key string) bool
 	// Version and Labels are for who places keys.
 	Version string
 	Labels  map[string]string

@@ -48,9 +48,12 @@ func (r quotaRecord) all() (sum int) {
 	return sum
 }
 
-// reserve makes room for one key more, or returns a [*QuotaError]. Without a bound there is room.
-func (m *Member) reserve(ctx context.Context) error {
-	if m.o.Most <= 0 {
+// counts reports whether there is a bound that a key counts for.
+func (m *Member) counts(key string) bool { return m.o.Most > 0 && (m.o.Free == nil || !m.o.Free(key)) }
+
+// reserve makes room for one key more, or returns a [*QuotaError]. Where it does not count there is room.
+func (m *Member) reserve(ctx context.Context, key string) error {
+	if !m.counts(key) {
 		return nil
 	}
 	q := &m.quota
@@ -69,8 +72,8 @@ func (m *Member) reserve(ctx context.Context) error {
 
 // unreserve gives the room of a key up. When the directory does not hear of it now, it does with the
 // next one.
-func (m *Member) unreserve(ctx context.Context) {
-	if m.o.Most <= 0 {
+func (m *Member) unreserve(ctx context.Context, key string) {
+	if !m.counts(key) {
 		return
 	}
 	q := &m.quota

@@ -46,6 +46,21 @@ func TestQuota(t *testing.T) {
 	})
 }
 
+// TestFreeKeys do not count: neither are they refused, nor do they take the place of others.
+func TestFreeKeys(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		a := w.join("a", most(1), func(o *fleet.Options) { o.Free = func(key string) bool { return key == "free" } })
+		free := w.claim(a, "free")
+		x := w.claim(a, "x")
+		require.NoError(t, free.Release(t.Context()))
+		_, err := a.Claim(t.Context(), "y")
+		require.ErrorContains(t, err, "as many as it may have", "what was released had no place")
+		w.claim(a, "free")
+		require.NoError(t, x.Release(t.Context()))
+		w.claim(a, "y")
+	})
+}
+
 // TestQuotasHold whatever the members do, and however the directory fails: there are never more keys
 // than there may be, and in the end as many can be had.
 func TestQuotasHold(t *testing.T) {

@@ -19,6 +19,12 @@ import (
 // each has a name.
 func checkpointKey(name string) messages.SessionKey { return messages.SessionKey{Cwd: name} }
 
+// isWriting reports whether a key is that of who writes a checkpoint, which is no session.
+func isWriting(id string) bool {
+	key, ok := messages.ParseSessionKey(id)
+	return ok && key.Session == "" && key.Workspace == ""
+}
+
 // saves has a checkpoint made at the node of its session, and those of one name one by one: which
 // one is there is looked at before it is written.
 func (n *Node) saves(h http.Handler) http.Handler {

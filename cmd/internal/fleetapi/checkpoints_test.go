@@ -115,6 +115,28 @@ func TestCheckpointsOfOneName(t *testing.T) {
 	})
 }
 
+// TestCheckpointsOfWhoHasAll: whoever has as many sessions as they may still saves and drops.
+func TestCheckpointsOfWhoHasAll(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a := joinWith(t, m, w, "a", folder(t, t.TempDir()), func(o *Options) { o.Most = 1 })
+		defer a.leave()
+		require.Equal(t, "1", a.run("e1", "s", 0).Body.String())
+		require.Equal(t, "quota", code(a.run("e2", "t", 0)))
+		done := http.HandlerFunc(func(rw http.ResponseWriter, _ *http.Request) { rw.WriteHeader(http.StatusNoContent) })
+		for _, mount := range a.node.Wrap([]httpserver.Mount{
+			{Pattern: "POST /api/sessions/{session}/save", Handler: done}, {Pattern: "DELETE /api/saved-checkpoints/{name}", Handler: done},
+		}) {
+			method, path, _ := strings.Cut(mount.Pattern, " ")
+			path = strings.NewReplacer("{session}", "s", "{name}", "one").Replace(path)
+			mux := http.NewServeMux()
+			mux.Handle(mount.Pattern, mount.Handler)
+			rec := serveTo(mux, httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(`{"name":"one"}`)))
+			require.Equal(t, http.StatusNoContent, rec.Code, rec.Body)
+		}
+	})
+}
+
 // TestWhatIsAtSomeNode is served by the one that knows it, and told as not there by the one that was
 // asked when none does.
 func TestWhatIsAtSomeNode(t *testing.T) {

@@ -81,8 +81,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// defaultTTL is that of package fleet.
-const defaultTTL = 15 * time.Second
+// DefaultTTL is that of package fleet.
+const DefaultTTL = 15 * time.Second
 
 // Node is a server's part in a fleet. Make it with New.
 type Node struct {
@@ -114,7 +114,7 @@ type Node struct {
 // New makes a node, which takes part from Join on.
 func New(o Options) *Node {
 	if o.TTL == 0 {
-		o.TTL = defaultTTL
+		o.TTL = DefaultTTL
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -163,7 +163,7 @@ func (n *Node) Join(ctx context.Context, url string) error {
 // begin begins a life.
 func (n *Node) begin(ctx context.Context) error {
 	m, err := fleet.Join(ctx, fleet.Options{
-		Directory: n.o.Directory, Name: n.o.Name, URL: n.url, TTL: n.o.TTL, Most: n.o.Most, Version: n.o.Version, Labels: n.labels(), Clock: n.o.Clock, Log: n.o.Logger,
+		Directory: n.o.Directory, Name: n.o.Name, URL: n.url, TTL: n.o.TTL, Most: n.o.Most, Free: isWriting, Version: n.o.Version, Labels: n.labels(), Clock: n.o.Clock, Log: n.o.Logger,
 		Load: func() fleet.Load { return fleet.Load{Sessions: n.owned()} },
 	})
 	if err != nil {
