@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -311,6 +310,3 @@ func (s *Server) ForNodes(w http.ResponseWriter, r *http.Request) {
 	}
 	p.nodes.ServeHTTP(w, r)
 }
-
-// Running are the tenants that have a part.
-func (s *Server) Running() []string { return slices.Sorted(maps.Keys(s.running())) }

@@ -45,11 +45,14 @@ type fleetTenants struct {
 	mu     sync.Mutex
 	nodes  map[string]*fleetapi.Node // by tenant; guarded by mu
 	others []fleet.Node              // guarded by mu
-	woken  map[string]bool           // by tenant and node; guarded by mu
+	woken  map[wake]bool             // guarded by mu
 }
 
+// wake is that a node has been asked to begin its part of a tenant.
+type wake struct{ tenant, node string }
+
 func newFleetTenants(m *membership) *fleetTenants {
-	t := &fleetTenants{m: m, nodes: map[string]*fleetapi.Node{}, woken: map[string]bool{}}
+	t := &fleetTenants{m: m, nodes: map[string]*fleetapi.Node{}, woken: map[wake]bool{}}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	own := &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, ExpectContinueTimeout: inbound.ContinueTimeout}
 	t.transport, t.idle = own, own.CloseIdleConnections
@@ -116,7 +119,7 @@ func (t *fleetTenants) node(tenant string, host *coppice.Host, api *httpapi.API,
 // join has the node of a tenant take part, and leave returns when it has no part any more, once its
 // sessions have ended.
 func (t *fleetTenants) join(tenant string, n *fleetapi.Node) (leave func() error, err error) {
-	ctx, cancel := context.WithTimeout(t.ctx, cmp.Or(t.m.f.ttl, 15*time.Second))
+	ctx, cancel := context.WithTimeout(t.ctx, t.ttl())
 	defer cancel()
 	if err := n.Join(ctx, t.m.at); err != nil {
 		return nil, err
@@ -135,11 +138,19 @@ func (t *fleetTenants) join(tenant string, n *fleetapi.Node) (leave func() error
 	}, nil
 }
 
+// ttl is how long a lease of the fleet lasts.
+func (t *fleetTenants) ttl() time.Duration { return cmp.Or(t.m.f.ttl, fleetapi.DefaultTTL) }
+
 // seen hears which other nodes there are.
 func (t *fleetTenants) seen(others []fleet.Node) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.others = others
+	there := map[string]bool{}
+	for _, n := range others {
+		there[n.ID] = true
+	}
+	maps.DeleteFunc(t.woken, func(at wake, _ bool) bool { return !there[at.node] })
 	t.wakeLocked()
 }
 
@@ -147,7 +158,7 @@ func (t *fleetTenants) seen(others []fleet.Node) {
 func (t *fleetTenants) wakeLocked() {
 	for tenant := range t.nodes {
 		for _, n := range t.others {
-			at := tenant + "\x00" + n.ID
+			at := wake{tenant, n.ID}
 			if t.woken[at] || t.ctx.Err() != nil {
 				continue
 			}
@@ -165,7 +176,9 @@ func (t *fleetTenants) wakeLocked() {
 
 // wake asks a node for what a tenant has there, so that it begins.
 func (t *fleetTenants) wake(tenant string, n fleet.Node) error {
-	r, err := http.NewRequestWithContext(t.ctx, http.MethodGet, n.URL+"/api/health", http.NoBody)
+	ctx, cancel := context.WithTimeout(t.ctx, 2*t.ttl()) // it is asked again
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, n.URL+"/api/health", http.NoBody)
 	if err != nil {
 		return err
 	}
@@ -236,7 +249,8 @@ func (m *membership) nodesToken() string {
 	return m.token
 }
 
-// asTenant sends requests to other nodes for a tenant.
+// asTenant sends requests to other nodes for a tenant. What opens all that the tenant has is looked at
+// where they came, and goes no further.
 type asTenant struct {
 	http.RoundTripper
 	token, tenant string
@@ -245,6 +259,12 @@ type asTenant struct {
 // RoundTrip implements [http.RoundTripper].
 func (a asTenant) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
+	r.Header.Del("X-Api-Key")
+	if query := r.URL.Query(); query.Has("token") {
+		query.Del("token")
+		u := *r.URL
+		u.RawQuery, r.URL = query.Encode(), &u
+	}
 	r.Header.Set("Authorization", "Bearer "+a.token)
 	r.Header.Set(access.TenantHeader, a.tenant)
 	return a.RoundTripper.RoundTrip(r)
