@@ -45,13 +45,16 @@ func (o *Ownership) Take(ctx context.Context) error {
 }
 
 // Drop says that nothing is kept, for good: after an error no turn begins and no answer
-// leaves before that is acknowledged.
+// leaves before that is acknowledged. nil says as well that the key was this owner's then.
 func (o *Ownership) Drop(ctx context.Context) error {
 	if err := o.turn.take(context.WithoutCancel(ctx)); err != nil { // who has it does not have it for long
 		return err
 	}
 	defer o.turn.free()
 	if !o.doubt.Load() && o.claim.Kept == "" && o.claim.Written == 0 {
+		if err := o.stillMine(ctx); err != nil { // a later owner may have kept something
+			return fmt.Errorf("drop what is kept: %w", err)
+		}
 		return nil
 	}
 	o.kept.Store("")
@@ -61,6 +64,21 @@ func (o *Ownership) Drop(ctx context.Context) error {
 		return fmt.Errorf("drop what is kept: %w", err)
 	}
 	return nil
+}
+
+// stillMine reports, as an error, whether nobody else could own the key at a moment after it was
+// called. The caller has the turn.
+func (o *Ownership) stillMine(ctx context.Context) error {
+	if err := o.m.Err(); err != nil {
+		return err
+	}
+	if o.over() {
+		return ErrReleased
+	}
+	if o.m.o.Strict {
+		return o.confirm(ctx, o.claim)
+	}
+	return o.m.Check()
 }
 
 // note writes to the claim what is kept. Where that has no answer, the claim is in doubt.

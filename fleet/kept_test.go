@@ -101,6 +101,35 @@ func TestWhoIsLate(t *testing.T) {
 	})
 }
 
+// TestWhoIsLateDrops: an owner that another one has followed does not say that nothing is kept,
+// also where it never had anything written down.
+func TestWhoIsLateDrops(t *testing.T) {
+	for mode, change := range map[string]func(*fleet.Options){"by the lease": func(*fleet.Options) {}, "strict": strict} {
+		t.Run(mode, func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.join("a", change), w.join("b", change)
+				old := w.claim(a, "k")
+				require.NoError(t, old.Drop(t.Context()), "there is nothing")
+				a.link.Cut()
+				next, _ := w.takes(b, "k")
+				require.NoError(t, next.Keep(t.Context(), "2.1", long()))
+				require.NoError(t, next.Release(t.Context()))
+				require.Error(t, old.Drop(soon(t)), "it is not known whose the key is")
+				a.link.Mend()
+				require.Error(t, old.Drop(t.Context()), "the key is another one's")
+				require.Equal(t, "2.1", w.claim(b, "k").Kept())
+			})
+		})
+	}
+	t.Run("released", func(t *testing.T) {
+		inBubble(t, func(t *testing.T, w *world) {
+			old := w.claim(w.join("a"), "k")
+			require.NoError(t, old.Release(t.Context()))
+			require.ErrorIs(t, old.Drop(t.Context()), fleet.ErrReleased)
+		})
+	})
+}
+
 // TestKeptWithoutAnAnswer: as long as it is not known whether the next owner goes by a record,
 // this one answers nothing; and then nobody goes by it.
 func TestKeptWithoutAnAnswer(t *testing.T) {

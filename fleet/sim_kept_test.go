@@ -122,10 +122,11 @@ func (m *memory) drop(ctx context.Context, o *fleet.Ownership) {
 	}
 	defer s.free()
 	s.has = false
-	err := o.Drop(ctx)
 	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.next++; err == nil {
-		m.told[o.Key()] = m.next
+	m.next++ // as of now: what a later owner has begun and kept before the answer is here is not blamed
+	n := m.next
+	m.mu.Unlock()
+	if o.Drop(ctx) == nil {
+		m.answered(o.Key(), n)
 	}
 }
