@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -251,7 +252,8 @@ func (k *Keeper) Prepare(ctx context.Context, key messages.CheckpointKey, owner 
 	if r.header, err = k.copyTo(ctx, key.ID(), claim, r.file); err != nil {
 		return nil, k.notThere(key.Name, err)
 	}
-	err = k.another(ctx, s, func(other kernel.Interpreter, _ kernel.Freezer) error {
+	var ends sync.WaitGroup
+	err = k.another(ctx, s, &ends, func(other kernel.Interpreter, _ kernel.Freezer) error {
 		claim.Python = other.Info().Python
 		if err := r.header.Admit(key.ID(), claim); err != nil {
 			return err
@@ -259,6 +261,7 @@ func (k *Keeper) Prepare(ctx context.Context, key messages.CheckpointKey, owner 
 		_, err := thaw(ctx, r.header, r.file, other)
 		return err
 	})
+	ends.Wait()
 	if err != nil {
 		return nil, NotRestored(key.Name, err)
 	}

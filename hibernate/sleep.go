@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -77,7 +78,9 @@ func (k *Keeper) Sleep(ctx context.Context, s kernel.Sleeper) (messages.Hibernat
 // keep writes down what a session has, as a record of which h has the name, when that began,
 // and until when it is kept.
 func (k *Keeper) keep(ctx context.Context, s kernel.Sleeper, p Policy, h store.Header) (messages.Hibernated, error) {
-	f, c, err := k.write(ctx, s, p)
+	var ends sync.WaitGroup // of processes that are not needed any more: they end while the record is put away
+	defer ends.Wait()
+	f, c, err := k.write(ctx, s, p, &ends)
 	if err != nil {
 		return messages.Hibernated{}, err
 	}
@@ -116,8 +119,9 @@ func header(s kernel.Sleeper, c content, h store.Header) (store.Header, error) {
 
 // write has a copy of the session write itself to a file, and another interpreter read
 // it. What that cannot read is left out. Where nothing may be lost, the first that would be
-// ends it: what is known before anything is written, before it is read, and then.
-func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy) (_ *os.File, c content, err error) {
+// ends it: what is known before anything is written, before it is read, and then. The
+// processes that it needed end in ends.
+func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy, ends *sync.WaitGroup) (_ *os.File, c content, err error) {
 	freezer, ok := s.Interpreter.(kernel.Freezer)
 	if !ok {
 		return nil, c, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "kernels of this kind cannot be kept on disk; use a session of Python"}
@@ -131,7 +135,8 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy) (_ *os.F
 	if err != nil {
 		return nil, c, err
 	}
-	defer func() { err = errors.Join(err, frozen.Close(context.WithoutCancel(ctx))) }()
+	// One that does not end at once is seen to by itself: the record is as true without it.
+	defer ends.Go(func() { _ = frozen.Close(context.WithoutCancel(ctx)) })
 	f, err := k.scratch()
 	if err != nil {
 		return nil, c, err
@@ -151,11 +156,11 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy) (_ *os.F
 	if err != nil {
 		return f, c, err
 	}
-	bad, err := k.try(ctx, s, f, c.Image)
+	bad, err := k.try(ctx, s, f, c.Image, ends)
 	if err == nil && len(bad) == 0 {
 		return f, c, nil
 	}
-	if c.Unread, err = k.unread(ctx, s, frozen, errors.Join(err)); err != nil {
+	if c.Unread, err = k.unread(ctx, s, frozen, errors.Join(err), ends); err != nil {
 		return f, c, err
 	}
 	names := make([]string, len(c.Unread))
@@ -169,7 +174,7 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy) (_ *os.F
 	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Without: names}); err != nil {
 		return f, c, err
 	}
-	if bad, err = k.try(ctx, s, f, c.Image); err == nil && len(bad) > 0 {
+	if bad, err = k.try(ctx, s, f, c.Image, ends); err == nil && len(bad) > 0 {
 		err = fmt.Errorf("%s cannot be read again: %s", bad[0].Name, bad[0].Reason)
 	}
 	return f, c, err
@@ -184,7 +189,7 @@ func (p Policy) allow(lost []messages.LostName) error {
 }
 
 // unread finds out which names another interpreter cannot read.
-func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Frozen, whole error) ([]messages.LostName, error) {
+func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Frozen, whole error, ends *sync.WaitGroup) ([]messages.LostName, error) {
 	if refused, ok := errors.AsType[*messages.HibernateRefused](whole); whole != nil && (!ok || refused.Reason != messages.HibernateFailed) {
 		return nil, whole
 	}
@@ -197,7 +202,7 @@ func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Fro
 	if err != nil {
 		return nil, err
 	}
-	bad, err := k.try(ctx, s, f, apart)
+	bad, err := k.try(ctx, s, f, apart, ends)
 	if err == nil && len(bad) == 0 {
 		err = errors.Join(errors.New("each name can be read again, and all of them together cannot"), whole)
 	}
@@ -205,8 +210,8 @@ func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Fro
 }
 
 // try has another interpreter read an image, and returns what it could not read.
-func (k *Keeper) try(ctx context.Context, s kernel.Sleeper, f *os.File, image messages.RawJSON) (bad []messages.LostName, err error) {
-	err = k.another(ctx, s, func(_ kernel.Interpreter, thawer kernel.Freezer) error {
+func (k *Keeper) try(ctx context.Context, s kernel.Sleeper, f *os.File, image messages.RawJSON, ends *sync.WaitGroup) (bad []messages.LostName, err error) {
+	err = k.another(ctx, s, ends, func(_ kernel.Interpreter, thawer kernel.Freezer) error {
 		thawed, err := thawer.Thaw(ctx, f, image)
 		bad = thawed.Failed
 		return err
@@ -214,15 +219,15 @@ func (k *Keeper) try(ctx context.Context, s kernel.Sleeper, f *os.File, image me
 	return bad, err
 }
 
-// another starts an interpreter for a trial, which ends with it.
-func (k *Keeper) another(ctx context.Context, s kernel.Sleeper, trial func(kernel.Interpreter, kernel.Freezer) error) (err error) {
+// another starts an interpreter for a trial, which ends after it, in ends.
+func (k *Keeper) another(ctx context.Context, s kernel.Sleeper, ends *sync.WaitGroup, trial func(kernel.Interpreter, kernel.Freezer) error) error {
 	key := s.Key
 	key.Session += " (read again)" // no copy waits under that name
 	other, err := s.Backend.Start(ctx, kernel.StartOptions{Key: key, Env: s.Env, Once: true})
 	if err != nil {
 		return fmt.Errorf("start an interpreter that reads what was written: %w", err)
 	}
-	defer func() { err = errors.Join(err, other.Close(context.WithoutCancel(ctx))) }()
+	defer ends.Go(func() { _ = other.Close(context.WithoutCancel(ctx)) }) // it goes on trying
 	thawer, ok := other.(kernel.Freezer)
 	if !ok {
 		return errors.New("the second interpreter is of another kind")

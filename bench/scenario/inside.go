@@ -250,6 +250,11 @@ var asleep = Scenario{
 		if err != nil {
 			return err
 		}
+		for n := range 2 { // the second one has the fork server warm
+			if err := one(ctx, h.session(fmt.Sprint("warm ", n)), "1+1", "2"); err != nil {
+				return err
+			}
+		}
 		for _, size := range []struct{ name, code, probe, want string }{
 			{"small", "for i in range(10): globals()[f'v{i}'] = [i] * 10", "v9[9]", "9"},
 			{"large", fmt.Sprintf("import os\nlarge = [bytearray(os.urandom(1 << 20)) for _ in range(%d)]", largeMiB), "len(large)", strconv.Itoa(largeMiB)},

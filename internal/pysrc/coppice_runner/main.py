@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 from typing import Any, Dict, List
 
 from . import forks
@@ -42,6 +43,9 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
             load["keep"]()
             failed = server.preload(load.get("preload") or [])
             rehearse(Session, prelude)
+            rebuild = sys.modules.get(f"{__package__}.rebuild")
+            if rebuild is not None:
+                rebuild.settle()
             forks.settle()
             session = Session()
             session.prepare(prelude)

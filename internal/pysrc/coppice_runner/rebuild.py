@@ -30,6 +30,8 @@ _moved: Optional[Tuple[str, str]] = None
 # The classes that were made, by their number in the image: a class that is part of its
 # own base comes twice.
 _classes: Dict[int, Any] = {}
+# The modules with a version that the fork server had; None: there was none.
+_settled: Optional[List[str]] = None
 
 
 # What stands in pickles.
@@ -232,10 +234,30 @@ def of_user(module: Any) -> bool:
     return bool(folder) and not module.__name__.startswith("coppice_") and not _installs(folder)
 
 
+def settle() -> None:
+    """Notes, in a fork server, which of its modules have a version: the others are not
+    looked at in each session, since a look at one writes to a page that they share."""
+    global _settled
+    _settled = list(_versions(list(sys.modules)))
+    sys.modules[__name__] = sys.modules.pop(__name__)  # what a session imports comes after it
+
+
 def packages() -> Dict[str, str]:
     """Returns the versions of the installed packages that were imported."""
+    if _settled is None:
+        return _versions(list(sys.modules))
+    new: List[str] = []
+    for name in reversed(sys.modules):  # they stand in the order of their imports
+        if name == __name__:
+            break
+        new.append(name)
+    return _versions(_settled + new[::-1])
+
+
+def _versions(names: List[str]) -> Dict[str, str]:
     found: Dict[str, str] = {}
-    for name, module in list(sys.modules.items()):
+    for name in names:
+        module = sys.modules.get(name)
         number = getattr(module, "__version__", None)
         if "." not in name and isinstance(number, str) and isinstance(module, types.ModuleType) and _folder(module) and not of_user(module):
             found[name] = number

@@ -349,8 +349,8 @@ class Session:
         them all the same: they are to be looked at, and not to go on."""
         if not isinstance(n, int) or not 0 < n <= copies.MAX:
             raise ValueError(f"between 1 and {copies.MAX} copies can be made at once")
-        why = copies.obstacle(self._loop)
-        if why is not None and not force:
+        why = None if force else copies.obstacle(self._loop)
+        if why is not None:
             self._send({"type": "refused", "id": ident, "name": why[0], "message": why[1]})
             return
         self.running = copies.running(self._loop) if force else []
