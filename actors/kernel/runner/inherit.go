@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -75,13 +77,14 @@ func (k *keeper) inherit(ctx context.Context) ([]kernel.Inherited, error) {
 func (k *keeper) take(ctx context.Context, c *custody.Custody) []kernel.Inherited {
 	var all []kernel.Inherited
 	count := 0
-	for _, name := range c.Names() {
-		h, err := k.fetch(ctx, c, name)
-		if err != nil {
-			k.o.Warn("a session that an earlier host has left was not taken over", "session", name, "err", err)
+	names := c.Names()
+	for n, f := range k.fetchAll(ctx, c, names) {
+		name, h := names[n], f.heir
+		if f.err != nil {
+			k.o.Warn("a session that an earlier host has left was not taken over", "session", name, "err", f.err)
 			_ = c.Drop(ctx, name) // it ends, now or with its custodian
 			if key, ok := messages.ParseSessionKey(name); ok {
-				all = append(all, k.missing(key, "what an earlier host has noted of the session is of no use: "+err.Error(), nil))
+				all = append(all, k.missing(key, "what an earlier host has noted of the session is of no use: "+f.err.Error(), nil))
 			}
 			continue
 		}
@@ -106,6 +109,32 @@ func (k *keeper) take(ctx context.Context, c *custody.Custody) []kernel.Inherite
 	k.earlier[c] = count
 	k.mu.Unlock()
 	k.ends.Go(func() { k.watch(c) }) // ends with the custody, which close ends
+	return all
+}
+
+// fetched is what has come of the attempt to take one session over.
+type fetched struct {
+	heir *heir
+	err  error
+}
+
+// fetchers is how many sessions are taken over at once: while the custodian hands one over,
+// what an earlier host has written down of others is read.
+const fetchers = 4
+
+// fetchAll takes over sessions, and returns what has come of each.
+func (k *keeper) fetchAll(ctx context.Context, c *custody.Custody, names []string) []fetched {
+	all := make([]fetched, len(names))
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(fetchers, len(names)) {
+		wg.Go(func() {
+			for n := int(next.Add(1)) - 1; n < len(names); n = int(next.Add(1)) - 1 {
+				all[n].heir, all[n].err = k.fetch(ctx, c, names[n])
+			}
+		})
+	}
+	wg.Wait()
 	return all
 }
 

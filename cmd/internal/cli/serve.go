@@ -242,7 +242,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	if err != nil {
 		return nil, err
 	}
-	if err := api.TakeOver(in.known()); err != nil {
+	if err := api.TakeOver(in.leftExecutions()); err != nil {
 		return nil, errors.Join(err, api.Close())
 	}
 	m.hibernated(api.Hibernated)

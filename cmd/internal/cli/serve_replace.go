@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"math"
 	"net"
 	"os"
 	"os/exec"
@@ -70,51 +68,6 @@ func (f serveFlags) unhanded() string {
 	return strings.Join(list, ", ")
 }
 
-// inheritance is what a server goes on with: that of another process, or its own, which that
-// one did not take. A nil one is nothing.
-type inheritance struct {
-	token, cwd string
-	listeners  httpserver.Inherited
-	left       *os.File // what was written down; nil: nothing
-	// await has the other process leave; nil: this one has.
-	await func(ctx context.Context) error
-	// owns says that the sessions are this process's; nil: they are.
-	owns func() bool
-	// serves is called when this process serves, and done at the end.
-	serves, done func()
-
-	served bool
-}
-
-// close lets go of it.
-func (in *inheritance) close() {
-	if in == nil {
-		return
-	}
-	in.listeners.Close()
-	if in.left != nil {
-		_ = in.left.Close()
-	}
-	in.done()
-}
-
-// known is what was written down, from its beginning; nil: there is nothing.
-func (in *inheritance) known() io.Reader {
-	if in == nil || in.left == nil {
-		return nil
-	}
-	return io.NewSectionReader(in.left, 0, math.MaxInt64)
-}
-
-// end ends a host: one that would serve and could not leaves the sessions to the server that
-// goes on then.
-func (in *inheritance) end(host *console.Host) {
-	if in != nil && !in.served && (in.owns == nil || in.owns()) {
-		host.Leave()
-	}
-	host.End()
-}
-
 // succeed asks the server that runs, as r says, to be replaced by this one; nil: none runs.
 func (a *app) succeed(ctx context.Context, f serveFlags, path string, r client.Record) (*inheritance, error) {
 	const only = "; without --replace, end that server and start this one"
@@ -153,8 +106,9 @@ func (a *app) succeed(ctx context.Context, f serveFlags, path string, r client.R
 	if len(s.Files()) > 1 {
 		in.listeners.Socket = s.Files()[1]
 	}
-	in.await = func(ctx context.Context) (err error) {
-		in.left, err = s.Take(ctx, func(why string) { a.Err.Lines("coppice: the server that runs waits: " + why) })
+	in.await = func(ctx context.Context) error {
+		left, err := s.Take(ctx, func(why string) { a.Err.Lines("coppice: the server that runs waits: " + why) })
+		in.begin(left)
 		return err
 	}
 	return in, nil
@@ -345,7 +299,8 @@ func (l *leaving) over() error {
 
 // takeBack returns what this process goes on with.
 func (l *leaving) takeBack(ctx context.Context) (*inheritance, error) {
-	in := &inheritance{token: l.server.Token(), cwd: l.api.Cwd(), left: l.left}
+	in := &inheritance{token: l.server.Token(), cwd: l.api.Cwd()}
+	in.begin(l.left)
 	var err error
 	if in.listeners, err = l.server.Bequeath(); err != nil {
 		return nil, errors.Join(err, l.over())

@@ -33,7 +33,11 @@ func keeps(t *testing.T, home string, left io.Reader) (*coppice.Host, *API) {
 	api, err := New(Options{Host: host, Cwd: home, KeepAlive: time.Hour})
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, api.Close()) })
-	require.NoError(t, api.TakeOver(left))
+	var read *Left
+	if left != nil {
+		read = ReadLeft(left)
+	}
+	require.NoError(t, api.TakeOver(read))
 	return host, api
 }
 

@@ -61,24 +61,110 @@ func (i *imported) line(to any) error {
 	return err
 }
 
+// Left is what a server before this one has left. A nil one is nothing.
+type Left struct {
+	in    *imported
+	ahead []*whole
+	err   error         // of what was read ahead
+	done  chan struct{} // closed once nothing more is
+}
+
+// whole is an execution that was left, with its events.
+type whole struct {
+	leftExecution
+	entries [][]byte
+}
+
+// mostEvents bounds the events of an execution.
+const mostEvents = 16 << 20
+
+// mostAhead is how many bytes of events are read ahead of TakeOver.
+const mostAhead = 32 << 20
+
+// ReadLeft begins to read what Export wrote, so that it is known by the time that the host
+// stands. Close, or TakeOver, waits for who reads.
+func ReadLeft(from io.Reader) *Left {
+	l := &Left{done: make(chan struct{})}
+	go func() { // done is its join
+		defer close(l.done)
+		if l.in, l.err = read(from); l.err != nil {
+			return
+		}
+		for size := 0; len(l.ahead) < l.in.head.Executions && size < mostAhead; {
+			one, err := l.in.next()
+			if err != nil {
+				l.err = err
+				return
+			}
+			for n := range one.entries {
+				if one.entries[n], l.err = l.in.raw(); l.err != nil {
+					return
+				}
+				size += len(one.entries[n])
+			}
+			l.ahead = append(l.ahead, one)
+		}
+	}()
+	return l
+}
+
+// Close waits until nothing is read any more: what it is read from may be closed then.
+func (l *Left) Close() {
+	if l != nil {
+		<-l.done
+	}
+}
+
+// next reads an execution without its events, for which it has the room.
+func (i *imported) next() (*whole, error) {
+	var w whole
+	err := i.line(&w.leftExecution)
+	if err == nil && w.Events > mostEvents {
+		err = errors.New("read what the server before this one has left: an execution has too many events")
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.entries = make([][]byte, w.Events)
+	return &w, nil
+}
+
+// execution returns one by its place, the next of those that were not read ahead.
+func (l *Left) execution(n int) (*whole, error) {
+	if n < len(l.ahead) {
+		one := l.ahead[n]
+		l.ahead[n] = nil
+		return one, nil
+	}
+	return l.in.next()
+}
+
+// event returns an event of an execution, from what was read ahead or else from what is there.
+func (l *Left) event(w *whole, n int) ([]byte, error) {
+	if entry := w.entries[n]; entry != nil {
+		w.entries[n] = nil // it is in its log from now on
+		return entry, nil
+	}
+	return l.in.raw()
+}
+
 // TakeOver goes on with what a server before this one has left: with the executions that it
 // tells of in what Export wrote, and with those that the host knows alone, since that server
-// was killed. from is nil where nothing was written. It is called once, before anything is
+// was killed. left is nil where nothing was written. It is called once, before anything is
 // served.
-func (a *API) TakeOver(from io.Reader) error {
+func (a *API) TakeOver(left *Left) error {
 	kept := map[string]*coppice.KeptCall{}
 	for _, k := range a.o.Host.Kept() {
 		kept[k.ID] = k
 	}
-	if from != nil {
-		left, err := read(from)
-		if err != nil {
-			return err
+	if left != nil {
+		if left.Close(); left.err != nil {
+			return left.err
 		}
-		a.changes.from(left.head.Changes)
-		for range left.head.Executions {
-			var one leftExecution
-			if err := left.line(&one); err != nil {
+		a.changes.from(left.in.head.Changes)
+		for n := range left.in.head.Executions {
+			one, err := left.execution(n)
+			if err != nil {
 				return err
 			}
 			if err := a.goOnWith(left, one, kept[one.Info.ID]); err != nil {
@@ -86,7 +172,7 @@ func (a *API) TakeOver(from io.Reader) error {
 			}
 			delete(kept, one.Info.ID)
 		}
-		a.pin(left.head.Pins)
+		a.pin(left.in.head.Pins)
 	}
 	for _, k := range a.o.Host.Kept() {
 		if kept[k.ID] != nil {
@@ -108,11 +194,11 @@ func (a *API) pin(keys []messages.SessionKey) {
 }
 
 // goOnWith goes on with one execution; k is what the host knows of it.
-func (a *API) goOnWith(left *imported, one leftExecution, k *coppice.KeptCall) error {
+func (a *API) goOnWith(left *Left, one *whole, k *coppice.KeptCall) error {
 	follows := k != nil && !one.Ended
 	log := a.newLog()
-	for n := range one.Events {
-		entry, err := left.raw()
+	for n := range one.entries {
+		entry, err := left.event(one, n)
 		if err != nil {
 			return err
 		}
@@ -120,7 +206,7 @@ func (a *API) goOnWith(left *imported, one leftExecution, k *coppice.KeptCall) e
 			continue // the host tells all of it again
 		}
 		to := log.Append
-		if one.Ended && n+1 == one.Events {
+		if one.Ended && n+1 == len(one.entries) {
 			to = log.Finish
 		}
 		if err := to(func(uint64) ([]byte, error) { return entry, nil }); err != nil {
@@ -128,7 +214,7 @@ func (a *API) goOnWith(left *imported, one leftExecution, k *coppice.KeptCall) e
 		}
 	}
 	if one.Ended {
-		a.restore(one, log)
+		a.restore(one.leftExecution, log)
 		if k != nil {
 			a.o.Host.Forget(k)
 		}
