@@ -185,16 +185,26 @@ func (r *Running) hear(l line, each func(messages.Event) error) error {
 	return nil
 }
 
+// isPrinted reports whether an event says what was written to stdout, by how
+// [messages.AppendEvent] begins it.
+func isPrinted(event []byte) bool {
+	_, typ, _ := bytes.Cut(event, []byte(`,"type":"`))
+	return bytes.HasPrefix(typ, []byte(`stdout"`))
+}
+
 // event takes one that was handed on.
 func (r *Running) event(l line, each func(messages.Event) error) error {
-	e, err := messages.ParseEvent(l.Event)
-	if err != nil {
-		return refusedf("the log has an event that cannot be read")
-	}
 	r.Events++
 	r.Said = true
 	if l.Kind == kindOutput {
 		r.At = Place{l.Frame, l.Nth, l.Late}
+	}
+	if each == nil && isPrinted(l.Event) {
+		return nil // it changes nothing else, and is most of what a log has
+	}
+	e, err := messages.ParseEvent(l.Event)
+	if err != nil {
+		return refusedf("the log has an event that cannot be read")
 	}
 	switch e := e.(type) {
 	case messages.Status:
