@@ -90,6 +90,11 @@ func Outlive(ctx context.Context, i Interpreter, owners []string, news *News) {
 	}
 }
 
+// Teller is implemented by interpreters that outlive the host, and note whether a result has told
+// how their session began ([News]) apart from what is written down of calls ([Record]). Told is
+// called by the goroutine that runs a call, before the first such result is handed on.
+type Teller interface{ Told() }
+
 // Hibernation keeps what sessions have in memory while they have no kernel. Package
 // hibernate has it. Any goroutine may call its methods.
 type Hibernation interface {

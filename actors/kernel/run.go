@@ -158,11 +158,19 @@ func (a *Actor) begin(w supervisor.Work) error {
 		supervisor.Warm()
 		r.delayed.watch(r.interp, ctx.Stalls())
 		r.serve(ctx)
+		r.tell()
 		r.delay = r.delayed.notice()
 		close(r.done)
 		ctx.Tell(callEnded{r})
 	})
 	return nil
+}
+
+// tell notes that the result tells how the session began, where it does.
+func (r *run) tell() {
+	if teller, ok := r.interp.(Teller); ok && r.news != nil && r.lastIndex >= 0 && r.lost == nil {
+		teller.Told()
+	}
 }
 
 // serve runs the cells and gathers what the sinks kept.

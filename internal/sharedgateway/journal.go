@@ -33,6 +33,15 @@ type Entry struct {
 	// Keep is for how many seconds it lives without a host. 0: as long as its gateway says
 	// of sessions that are not used ([Options].Keep).
 	Keep float64 `json:"keep,omitempty"`
+	// News is how the session began. nil: a result has told it.
+	News *News `json:"news,omitempty"`
+}
+
+// News is how a session began, of which no result has told.
+type News struct {
+	// Restored is what it was restored with; nil: it began with nothing, for Reason.
+	Restored *messages.Restored `json:"restored,omitempty"`
+	Reason   string             `json:"reason,omitempty"`
 }
 
 // Claim is a host's hold on a journalled session. The system gives it up when

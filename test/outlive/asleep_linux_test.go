@@ -65,11 +65,11 @@ x = Slow()`, gate, waits)
 // gets, also when its host is killed while the call runs: that it was restored, with what is lost, or
 // that it was new.
 func TestAHostIsKilledBeforeItTells(t *testing.T) {
-	for _, asleep := range []bool{true, false} {
-		r := newRole(t)
+	for _, c := range []struct{ asleep, gateway bool }{{true, false}, {false, false}, {true, true}, {false, true}} {
+		r := newRoleOf(t, c.gateway)
 		gate := filepath.Join(r.Home, "gate")
-		r.Calls = [][]string{{fmt.Sprintf("print('first')\nimport os, time\nwhile not os.path.exists(%q): time.sleep(.005)", gate)}}
-		if asleep {
+		r.Calls = [][]string{{fmt.Sprintf("print('first')\nimport os, time\nwhile not os.path.exists(%q): time.sleep(.005)\nn = 1", gate)}}
+		if c.asleep {
 			r.Sessions, r.Asleep, r.Policy = 1, true, hibernate.Lossy
 			r.Setup = "import socket\nx, s = 41, socket.socket()"
 		}
@@ -84,10 +84,24 @@ func TestAHostIsKilledBeforeItTells(t *testing.T) {
 
 		host := next(t, r)
 		require.NoError(t, os.WriteFile(gate, nil, 0o600))
-		result, err := byID(host)["call-s0"].Result(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
-		if asleep {
+		call := func() messages.Result {
+			result, err := host.Session(name(0), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Owner: "owner", Cells: []messages.Cell{{Code: "print(n)"}}})
+			require.NoError(t, err)
+			require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
+			require.Equal(t, "1", result.Cells[0].Output)
+			return result
+		}
+		var result messages.Result
+		if k := byID(host)["call-s0"]; c.gateway {
+			require.Nil(t, k)
+			result = call() // the call has no result: the next one tells
+		} else {
+			var err error
+			result, err = k.Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
+		}
+		if c.asleep {
 			require.Equal(t, messages.StateRestored, result.State)
 			require.Contains(t, result.Restored.Kept, "x")
 			require.Len(t, result.Restored.Lost, 1)
@@ -95,9 +109,12 @@ func TestAHostIsKilledBeforeItTells(t *testing.T) {
 		} else {
 			require.Equal(t, messages.StateFresh, result.State)
 		}
-		again, err := host.Session(name(0), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Owner: "owner", Cells: []messages.Cell{{Code: "1"}}})
-		require.NoError(t, err)
-		require.Equal(t, messages.StateKept, again.State)
+		require.Equal(t, messages.StateKept, call().State)
+		if c.gateway { // also for one that comes after
+			host.Leave(context.Background())
+			host = next(t, r)
+			require.Equal(t, messages.StateKept, call().State)
+		}
 		require.True(t, host.Shutdown(context.Background()).Clean())
 		r.gone(t)
 	}

@@ -40,6 +40,7 @@ type Interpreter struct {
 	keep func() bool
 	// outlives says that the session has all that it is to have: before that, it ends with its host.
 	outlives atomic.Bool
+	news     atomic.Pointer[kernel.News] // how the session began, of which no result has told; for the next host
 	// keepFor is how long it then lives without one, see Options.KeepFor.
 	keepFor time.Duration
 	// running is true while a cell runs.

@@ -126,7 +126,8 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	case err != nil:
 		return false, err
 	}
-	i.kernel, i.info.ID, i.info.Kept = k, k.ID(), true
+	i.kernel, i.info.ID, i.info.Kept, i.info.News = k, k.ID(), true, (*kernel.News)(e.News)
+	i.news.Store(i.info.News)
 	i.outlives.Store(true)
 	if i.python = k.Info().Language == "python"; !i.python {
 		return true, i.journal()
@@ -149,9 +150,17 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 
 // Outlive has the session outlive the host, from when it returns: until then, it has not all that
 // it is to have.
-func (i *Interpreter) Outlive(context.Context, []string, *kernel.News) {
+func (i *Interpreter) Outlive(_ context.Context, _ []string, news *kernel.News) {
 	if i.claim != nil && !i.outlives.Load() {
+		i.news.Store(news)
 		i.outlives.Store(i.journal() == nil) // else no other host would find it
+	}
+}
+
+// Told says that a result is about to tell how the session began: the next host does not.
+func (i *Interpreter) Told() {
+	if i.news.Swap(nil) != nil && i.outlives.Load() {
+		_ = i.journal() // else it is told once more
 	}
 }
 
@@ -167,6 +176,7 @@ func (i *Interpreter) journal() error {
 	at := i.server.Shared
 	return i.claim.Write(sharedgateway.Entry{
 		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity, Keep: i.keepFor.Seconds(),
+		News: (*sharedgateway.News)(i.news.Load()),
 	})
 }
 
