@@ -51,6 +51,7 @@ func (r role) serve(ctx context.Context, host *coppice.Host, tell func(said)) er
 				if one.PID > 0 { // it is told first: this host may be killed at once
 					tell(said{Killed: one.Key.Session})
 					_ = syscall.Kill(one.PID, syscall.SIGKILL)
+					tell(said{Killed: one.Key.Session, Dead: true})
 				}
 			}
 			continue
@@ -78,6 +79,21 @@ type belief struct {
 	unsaid bool
 	busy   bool
 	tells  int // how many results were told
+	// dying is how many kills of its kernel are under way, of which it is not known whether they
+	// have happened, and hit that one has while its call was: its result says nothing of that.
+	dying int
+	hit   bool
+}
+
+// killed says that its kernel is about to be killed, or that it was.
+func (b *belief) killed(dead bool) {
+	if b.busy { // whether its call had ended by then is not known
+		b.had = b.had || b.tells > 0
+	}
+	b.lost, b.hit = true, b.busy
+	if b.dying++; dead {
+		b.dying -= 2
+	}
 }
 
 // judge compares a result with what was believed, and returns what is not true of it.
@@ -100,7 +116,8 @@ func (b *belief) judge(r messages.Result) string {
 		return fmt.Sprintf("it is ok, and shows %q", text)
 	}
 	was := *b
-	b.had, b.lost, b.unsaid, b.may = true, false, false, map[int]bool{n: true}
+	b.had, b.lost, b.unsaid, b.may = true, b.hit || b.dying > 0, false, map[int]bool{n: true}
+	b.hit = false
 	switch {
 	case r.State == messages.StateFresh && n != 1:
 		return fmt.Sprintf("fresh, and it has counted to %d", n)
@@ -160,12 +177,11 @@ func TestSessionsCycle(t *testing.T) {
 		hear := func(s said) {
 			switch {
 			case s.Killed != "":
-				kernels++
+				if s.Dead {
+					kernels++
+				}
 				if b := beliefs[s.Killed]; b != nil {
-					if b.busy { // whether its call had ended by then is not known
-						b.had = b.had || b.tells > 0
-					}
-					b.lost = true
+					b.killed(s.Dead)
 				}
 			case s.Result != nil:
 				flying--
@@ -192,7 +208,8 @@ func TestSessionsCycle(t *testing.T) {
 			if b.busy {
 				b.doubt()
 			}
-			b.unsaid = b.lost
+			b.lost = b.lost || b.dying > 0
+			b.unsaid, b.dying = b.lost, 0
 		}
 	}
 	t.Logf("%d sessions, %d calls by %d hosts that were killed, %d kernels killed: %v", sessions, calls, hosts, kernels, states)

@@ -67,6 +67,7 @@ type said struct {
 	Ready   bool             `json:"ready,omitempty"`
 	Called  bool             `json:"called,omitempty"` // the host function was
 	Killed  string           `json:"killed,omitempty"`
+	Dead    bool             `json:"dead,omitempty"` // Killed was killed; else it is about to be
 	Result  *messages.Result `json:"result,omitempty"`
 	Err     string           `json:"err,omitempty"`
 }
