@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime/debug"
 	"strconv"
+	"syscall"
 )
 
 // proportional returns the memory of a process in bytes, with its part of what it
@@ -48,4 +49,14 @@ func residentNow() int64 {
 		return 0
 	}
 	return pages * int64(os.Getpagesize())
+}
+
+// onDisk is how much room a file takes there, in bytes; 0 where there is none.
+func onDisk(path string) int64 {
+	const block = 512
+	var told syscall.Stat_t
+	if syscall.Stat(path, &told) != nil {
+		return 0
+	}
+	return told.Blocks * block
 }
