@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import io
 import linecache
 import marshal
@@ -84,6 +85,7 @@ class Pickler(pickle.Pickler):
         self._namespace = session.namespace
         self._known = known(session)
         self._ways = _ways()
+        self._bodies: Dict[int, Any] = {}  # classes, by the address of their names
 
     def reducer_override(self, obj: Any) -> Any:
         ref = self._known.get(id(obj))
@@ -115,7 +117,7 @@ class Pickler(pickle.Pickler):
         if _stands(f):
             return NotImplemented
         closure = f.__closure__
-        contents = None if closure is None else [_content(cell) for cell in closure]
+        contents = None if closure is None else [self._content(name, cell) for name, cell in zip(f.__code__.co_freevars, closure)]
         more = {name: getattr(f, name) for name in ("__qualname__", "__module__", "__doc__", "__kwdefaults__", "__type_params__") if getattr(f, name, None)}
         annotate = getattr(f, "__annotate__", None)
         if annotate is not None:
@@ -124,6 +126,17 @@ class Pickler(pickle.Pickler):
             more["__annotations__"] = f.__annotations__
         state = (f.__defaults__, dict(f.__dict__), more, contents)
         return rebuild.function, (self._globals(f), marshal.dumps(f.__code__), f.__name__, closure), state, None, None, rebuild.set_function
+
+    def _content(self, name: str, cell: Any) -> Tuple[Any, ...]:
+        content = _content(cell)
+        if name == "__classdict__" and content and type(content[0]) is dict:
+            cls = self._bodies.get(id(content[0])) or _class_of(content[0])
+            if cls is not None:  # from 3.14 on: what computes annotations has the names of its class
+                return (_Body(cls),)
+        return content
+
+    def _body(self, body: Any) -> Any:
+        return rebuild.class_body, (body.of,)
 
     def _cell(self, cell: Any) -> Any:
         return rebuild.cell, ()  # the function that has it fills it
@@ -165,6 +178,7 @@ class Pickler(pickle.Pickler):
             first["__slots__"] = tuple(slots)
         state = {n: v for n, v in own.items() if n not in gone and n not in first}
         if isinstance(state.get("__annotate_func__"), types.FunctionType):
+            self._bodies[id(rebuild.class_body(cls))] = cls
             state.pop("__annotations_cache__", None)
         else:
             state.pop("__annotate_func__", None)
@@ -260,6 +274,21 @@ class _Ref:
         self.of = of
 
 
+class _Body:
+    """The names of a class."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+
+def _class_of(body: Dict[str, Any]) -> Any:
+    """Returns the class that has these names, None when none has."""
+    for cls in gc.get_referrers(body):
+        if isinstance(cls, type) and rebuild.class_body(cls) is body:
+            return cls
+    return None
+
+
 class _Names:
     """The globals of a function that belong to no module."""
 
@@ -311,6 +340,7 @@ def _ways() -> Dict[Any, Callable[[Any, Any], Any]]:
         type(functools.lru_cache(lambda: None)): Pickler._cached,
         _Ref: Pickler._ref,
         _Names: Pickler._names,
+        _Body: Pickler._body,
         weakref.finalize: _finalizer,
     }
     for module, name, way in (

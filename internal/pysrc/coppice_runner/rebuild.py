@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import builtins
 import functools
+import gc
 import importlib
 import importlib.machinery
 import importlib.util
@@ -138,6 +139,11 @@ def set_class(cls: Any, state: Tuple[Dict[str, Any], Dict[str, Any]]) -> None:
         type.__setattr__(cls, name, value)
     if "abstract" in more:
         cls.__abstractmethods__ = frozenset(more["abstract"])
+
+
+def class_body(cls: Any) -> Any:
+    """Returns the names of a class as the class has them."""
+    return gc.get_referents(vars(cls))[0]
 
 
 def new_enum(number: int, meta: Any, name: str, bases: Tuple[Any, ...], module: str, qualname: str, members: List[Tuple[str, Any]]) -> Any:

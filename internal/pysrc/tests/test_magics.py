@@ -78,6 +78,8 @@ class Transform(unittest.TestCase):
         files = sorted(library.glob("*.py")) + sorted((library / "test").glob("test_*string*.py"))
         seen = 0
         for path in files:
+            if not path.is_file():  # a link that leads nowhere
+                continue
             text = path.read_text(encoding="utf-8", errors="replace")
             if not text.endswith("\n"):
                 continue

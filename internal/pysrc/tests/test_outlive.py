@@ -60,6 +60,8 @@ TABLE = {
     "an enumeration": kept("from enum import Enum\nclass E(Enum):\n    A = 1\n    B = 2\n    def f(self): return self.name\nx = {E.A: 1}", "x[E.A] == 1 and E(2) is E.B and E.B.f() == 'B' and [e.name for e in E] == ['A', 'B']"),
     "an abstract class": kept("from abc import ABC, abstractmethod\nclass A(ABC):\n    @abstractmethod\n    def f(self): ...\nclass B(A):\n    def f(self): return 1\nx = B()\ndef refused():\n    try: A()\n    except TypeError: return True", "x.f() == 1 and isinstance(x, A) and refused()"),
     "a generic class": kept("from typing import Generic, TypeVar\nT = TypeVar('T')\nclass A(Generic[T]):\n    def __init__(self, v: T): self.v = v\nx = A[int](4)", "x.v == 4 and A[str] is not None and A.__parameters__ == (T,)"),
+    "annotations of a class": kept("class A:\n    a: int\n    def f(self, b: 'A') -> int: return 1\nx = A()", "A.__annotations__ == {'a': int} and set(A.f.__annotations__) == {'b', 'return'}"),
+    "what computes annotations": kept("class A:\n    a: int\nx = getattr(A, '__annotate__', None)", "A.__annotations__ == {'a': int} and (x is None or x(1) == {'a': int})"),
     "an exception of the session": kept("class E(Exception): pass\nx = E('no')", "isinstance(x, E) and x.args == ('no',)"),
     "a class with a metaclass": kept("class M(type):\n    def __len__(cls): return 4\nclass A(metaclass=M): pass\nx = A()", "len(A) == 4 and type(type(x)) is M"),
     "a method of an instance": kept("class A:\n    def f(self): return self\na = A()\nx = a.f", "x() is a"),

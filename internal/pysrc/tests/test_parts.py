@@ -425,7 +425,7 @@ class DeepTracebackTest(unittest.TestCase):
             begin = time.process_time()  # others may have the processors
             frame = errors.describe(err, "<cell 9>")
             self.assertLess(time.process_time() - begin, 20, "it took minutes")
-            self.assertLess(len(frame["traceback"]), 1100)
+            self.assertLess(len(frame["traceback"]), 1300)  # from 3.13 on a frame may have three lines
             self.assertIn("  [… 999600 more …]", frame["traceback"])
             told = frame["place"]["user_traceback"].split("\n")
             self.assertLess(len(told), 60)
