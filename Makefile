@@ -188,9 +188,15 @@ test-starved: test-env ## Run the tests that time takes part in beside a load of
 	$(say) "tests on a starved machine"
 	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go run ./test/starve/suite $(STARVED_FLAGS)
 
+# Packages of Debian's unstable release, unpacked, where this machine has apt-get: what it has is used.
+.PHONY: pythons
+pythons: test-env ## Get Python 3.14 and 3.15 into .cache/pythons, from packages of Debian, which are not installed
+	$(say) "Python 3.14 and 3.15 in .cache/pythons"
+	@"$(TEST_PYTHON)" -B test/systems/debian.py "$(CACHE)/pythons" 3.14 3.15
+
 # Some of them: make test-systems PYTHONS="/usr/bin/python3.9".
 .PHONY: test-systems
-test-systems: need-go ## Hold the runner backend to its behaviours on each Python that is found, and as on older kernels (PYTHONS)
+test-systems: need-go $(if $(PYTHONS),,pythons) ## Hold the runner backend to its behaviours on each Python that is found, and as on older kernels (PYTHONS)
 	$(say) "the runner backend on other Pythons and kernels"
 	@mkdir -p "$(CACHE)/systems" && go test -c -o "$(CACHE)/systems/conformance" ./test/conformance && go build -o "$(CACHE)/bin/coppice" ./cmd/coppice
 	@python3 -B test/systems/run.py "$(HERE)/systems/conformance" "$(HERE)/bin/coppice" $(PYTHONS)

@@ -46,8 +46,8 @@ func interpreters(t *testing.T) []string {
 	}
 	home, err := os.UserHomeDir()
 	require.NoError(t, err)
-	for _, version := range []string{"3.9", "3.10", "3.11", "3.12", "3.13", "3.14"} {
-		names := []string{"python" + version}
+	for _, version := range []string{"3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15"} {
+		names := []string{"python" + version, filepath.Join("..", "..", ".cache", "pythons", version, "usr", "bin", "python"+version)}
 		managed, err := filepath.Glob(filepath.Join(home, ".pyenv", "versions", version+".*", "bin", "python"))
 		require.NoError(t, err)
 		for _, name := range append(names, managed...) {

@@ -3,7 +3,7 @@
     python run.py CONFORMANCE COPPICE [PYTHON ...]
 
 CONFORMANCE is test/conformance, compiled; COPPICE is the command. Without PYTHON it takes each
-version that it finds on PATH and below ~/.pyenv. With this interpreter it runs as on kernels
+version that it finds on PATH, below ~/.pyenv and below .cache/pythons (debian.py). With this interpreter it runs as on kernels
 without some system calls, too (without.py). Besides, what needs such a call has to be refused
 or to hold: code never runs without the wall that was asked for. It prints the tables that
 docs/systems.md has, and writes what the tests said beside CONFORMANCE.
@@ -19,7 +19,9 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.13t", "3.14t")
+VERSIONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14", "3.15", "3.13t", "3.14t")
+# Those that debian.py has got.
+GOT = HERE.parent.parent / ".cache" / "pythons"
 # Not among them: the places of errors, whose tracebacks each version of Python draws in its own way.
 TESTS = (
     "^(TestConformance|TestCallEnv|TestCodeReachesItsHost|TestTheBudgetOfACell|TestAFunctionMayUseItsSession"
@@ -77,7 +79,7 @@ def installed() -> dict:
         managed = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version}.*/bin/python"))
         if version.endswith("t"):
             managed = sorted(pathlib.Path.home().glob(f".pyenv/versions/{version[:-1]}.*t/bin/python"))
-        for name in [f"python{version}", *map(str, managed)]:
+        for name in [f"python{version}", *map(str, managed), str(GOT / version / "usr" / "bin" / f"python{version}")]:
             path = shutil.which(name)  # a shim on PATH may stand for a version that is not there
             if path and subprocess.run([path, "-c", ""], stderr=subprocess.DEVNULL).returncode == 0:
                 found[version] = path
