@@ -201,7 +201,8 @@ class Server:
         try:
             self._serve_request(kind, n, request)
         except Exception as err:  # whatever is in the request: it costs this request
-            self._reply({"type": "protocol_error", "message": f"the {kind} request failed: {type(err).__name__}: {err}"})
+            why = f"the {kind} request failed: {type(err).__name__}: {err}"
+            self._reply({"type": "failed", "n": n, "message": why} if kind == "fork" else {"type": "protocol_error", "message": why})
 
     def _serve_request(self, kind: str, n: Any, request: Dict[str, Any]) -> None:
         if kind == "fork":
@@ -227,7 +228,12 @@ class Server:
             self._reply({"type": "failed", "n": n, "message": f"{len(fds)} descriptors came with the request, not {len(FDS)}"})
             return
         if self._forks > 0:
-            self._warm_up()
+            try:
+                self._warm_up()
+            except Exception:
+                for fd in fds:
+                    os.close(fd)
+                raise
         self._forks += 1
         kept: List[int] = []
         try:
@@ -314,8 +320,8 @@ def _fill() -> List[List[bytes]]:
     makes goes to new pages, and not into the gaps of a hundred shared ones. The
     interpreter puts objects of up to 512 bytes into pages by their size, in steps
     of 16."""
-    own = bytes().__sizeof__()
-    return [[bytes(size - own) for _ in range(_FILLERS)] for size in range(48, 513, 16)]
+    own = bytes().__sizeof__()  # larger where Python has no lock of its own
+    return [[bytes(size - own) for _ in range(_FILLERS)] for size in range(-(-own // 16) * 16, 513, 16)]
 
 
 def _kept_from() -> int:
