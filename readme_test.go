@@ -108,22 +108,41 @@ func TestReadmeCompiles(t *testing.T) {
 	require.NoError(t, err, "%s\n%s", out, b.String())
 }
 
-// TestLinksLeadSomewhere follows the links of the documents that stay in the repository.
+// TestLinksLeadSomewhere follows the links of the documents that stay in the repository, to the
+// heading that they name.
 func TestLinksLeadSomewhere(t *testing.T) {
 	t.Parallel()
-	link := regexp.MustCompile(`\]\(([^)#\s]+)(?:#[^)]*)?\)|(?:src|srcset)="([^"]+)"`)
-	found := 0
-	for name, text := range documents(t) {
+	link := regexp.MustCompile(`\]\(([^)#\s]*)(?:#([^)]*))?\)|(?:src|srcset)="([^"]+)"`)
+	found, texts := 0, documents(t)
+	for name, text := range texts {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
-			to := m[1] + m[2]
+			to := m[1] + m[3]
 			if strings.Contains(to, "://") {
 				continue
 			}
 			found++
-			require.FileExists(t, filepath.Join(filepath.Dir(name), to), name)
+			path := name
+			if to != "" {
+				path = filepath.Join(filepath.Dir(name), to)
+				require.FileExists(t, path, name)
+			}
+			if target, is := texts[filepath.ToSlash(path)]; m[2] != "" && is {
+				require.Contains(t, anchors(target), m[2], "%s links to %s", name, m[0])
+			}
 		}
 	}
 	require.Positive(t, found)
+}
+
+// anchors are the names by which the headings of a document can be linked to.
+func anchors(text string) []string {
+	heading, no := regexp.MustCompile("(?m)^#+ +(.*)$"), regexp.MustCompile(`[^\p{L}\p{N}_ -]`)
+	var all []string
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		words := strings.Fields(no.ReplaceAllString(strings.ToLower(m[1]), ""))
+		all = append(all, strings.Join(words, "-"))
+	}
+	return all
 }
 
 // TestPythonOfDocumentsParses has Python read every block of Python in the documents, and
