@@ -242,7 +242,7 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	}
 	h.shutdown.Do(func() {
 		if b, ok := can[kernel.Keeper](h); ok {
-			if _, heir := b.(kernel.Heir); !heir {
+			if _, lasting := b.(kernel.Lasting); lasting {
 				b.Leave()
 			}
 		}

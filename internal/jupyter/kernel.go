@@ -48,6 +48,8 @@ type Kernel struct {
 	mu            sync.Mutex
 	link          *link           // guarded by mu: the latest connection
 	replays       bool            // guarded by mu: the kernel can repeat its output
+	keeps         bool            // guarded by mu: the kernel knows that it is left to another client
+	left          *execution      // guarded by mu: what Attach found and Resume has not taken; nil: nothing
 	kernelSession string          // guarded by mu: "" until the kernel is verified
 	lost          *LostError      // guarded by mu: set once, together with the end of life
 	heard         int64           // guarded by mu: messages of the verified process
@@ -101,8 +103,9 @@ type answer struct {
 	content []byte
 }
 
-// newKernel takes over a connection and starts its reader and its writer.
-func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn) *Kernel {
+// newKernel takes over a connection and starts its reader and its writer. left is what another
+// client has left to it; nil: nothing.
+func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn, left *execution) *Kernel {
 	k := &Kernel{
 		client:  c,
 		id:      id,
@@ -114,6 +117,9 @@ func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn
 	}
 	first := newLink(ws, tcp)
 	k.link, k.v1 = first, first.v1()
+	if left != nil {
+		k.takeOver(left)
+	}
 	k.life, k.end = context.WithCancel(context.Background())
 	k.loops.Go(func() { k.serve(first) })
 	return k
@@ -222,6 +228,7 @@ func (k *Kernel) hangUp(e *LostError) {
 		_ = k.current().tcp.Close()
 		k.loops.Wait()
 		k.interrupts.Wait()
+		k.dropLeft()
 		k.client.claimed.Delete(k.id)
 	})
 }

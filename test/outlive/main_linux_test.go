@@ -94,12 +94,17 @@ func (r role) options() coppice.Options {
 	if r.Gateway {
 		backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1, Idle: time.Second})
 	}
+	var functions []coppice.HostFunction
+	if r.Gateway {
+		functions = []coppice.HostFunction{{Name: "other", Description: "does nothing", Call: func(context.Context, json.RawMessage) (any, error) { return nil, nil }}} //nolint:nilnil // it returns None
+	}
 	most, idle := 400, time.Duration(-1)
 	if r.Most > 0 {
 		most, idle = r.Most, r.Idle
 	}
 	return coppice.Options{
-		Backend: backend, Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
+		HostCalls: coppice.HostCallOptions{Functions: functions}, // a gateway has no calls of the host otherwise
+		Backend:   backend, Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
 		MaxSessions: most, Timeout: coppice.NoTimeout, IdleTTL: idle, Hibernate: r.Policy,
 	}
 }

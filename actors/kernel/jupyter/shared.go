@@ -93,7 +93,7 @@ const (
 
 // missing notes that the journal names a kernel that is gone, which the first result tells.
 func (i *Interpreter) missing(why string) error {
-	i.info.Earlier = why
+	i.info.Earlier, i.heir = why, nil
 	return i.claim.Forget()
 }
 
@@ -117,7 +117,13 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	}
 	progress("taking over the session's kernel")
 	i.server = on
-	k, err := on.Client.Adopt(ctx, e.Kernel, progress)
+	runs := i.heir != nil && i.heir.Begun
+	var k *jupyter.Kernel
+	if runs {
+		k, err = on.Client.Attach(ctx, e.Kernel, jupyter.Left{Request: i.heir.Ref, Seen: int64(i.heir.At.Frame), Comms: i.heir.Exec.Comms}, progress) //nolint:gosec // it was one
+	} else {
+		k, err = on.Client.Adopt(ctx, e.Kernel, progress)
+	}
 	on.shards.leave(on, k)
 	var gone *jupyter.LostError
 	switch {
@@ -127,6 +133,9 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 		return false, err
 	}
 	i.kernel, i.info.ID, i.info.Kept, i.info.News = k, k.ID(), true, (*kernel.News)(e.News)
+	if i.heir != nil {
+		i.info.News = (*kernel.News)(i.heir.News)
+	}
 	i.news.Store(i.info.News)
 	i.outlives.Store(true)
 	if i.python = k.Info().Language == "python"; !i.python {
@@ -134,14 +143,21 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	}
 	env, place := i.hostPlace(o.Env)
 	code, err := pysrc.KernelCode(place.URL, place.Token, place.Session)
-	if err == nil {
+	if err == nil && runs { // the rest is done when that has ended
+		i.late = envCode(env) + code
+		i.info.PID, i.info.Python, i.identity = e.Process.PID, e.Python, e.Process
+		i.openBook(e.Seal)
+		err = i.journal()
+	} else if err == nil {
 		var reply jupyter.ExecuteReply
 		if reply, err = i.silently(ctx, envCode(env)+code); err == nil {
 			i.learn(reply)
+			i.openBook(e.Seal)
 			err = i.journal()
 		}
 	}
 	if err != nil {
+		i.closeBook()
 		k.Detach()
 		return false, fmt.Errorf("take over the session's kernel: %w", err)
 	}
@@ -153,6 +169,7 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 func (i *Interpreter) Outlive(_ context.Context, _ []string, news *kernel.News) {
 	if i.claim != nil && !i.outlives.Load() {
 		i.news.Store(news)
+		i.openBook(nil)
 		i.outlives.Store(i.journal() == nil) // else no other host would find it
 	}
 }
@@ -176,7 +193,7 @@ func (i *Interpreter) journal() error {
 	at := i.server.Shared
 	return i.claim.Write(sharedgateway.Entry{
 		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity, Keep: i.keepFor.Seconds(),
-		News: (*sharedgateway.News)(i.news.Load()),
+		News: (*sharedgateway.News)(i.news.Load()), Seal: i.seal(), Name: i.name, Python: i.info.Python,
 	})
 }
 
@@ -186,6 +203,7 @@ func (i *Interpreter) forget() {
 		i.hasAnswered(false)
 		i.server.warm.gone()
 		if i.claim != nil {
+			i.closeBook()
 			_ = i.claim.Forget() // it names a kernel that is gone, which the next host sees
 			i.claim.Release()
 		}

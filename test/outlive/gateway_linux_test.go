@@ -1,0 +1,82 @@
+package outlive_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// countTo is what a cell prints that counts up to n, a message for each line.
+func countTo(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "line %d\n", i)
+	}
+	return b.String()
+}
+
+// counts is the code of that. It writes a file when it has ended.
+func counts(n int, pause, over string) string {
+	return fmt.Sprintf("import time\nfor n in range(%d):\n    print('line', n, flush=True); time.sleep(%s)\nopen(%q, 'w').close()\nn", n, pause, over)
+}
+
+// TestAKernelPrintsWithoutAHost: what a cell in a shared gateway prints while there is no host is
+// in the result of the next one, each line once, also when it ends meanwhile, when it is far ahead, and
+// when several hosts are killed one after the other.
+func TestAKernelPrintsWithoutAHost(t *testing.T) {
+	const few, many = 400, 3000 // a cell that is far ahead waits for its host
+	_, _, rounds := size()
+	for range rounds {
+		r := newRoleOf(t, true)
+		ended, ahead, slow := filepath.Join(r.Home, "ended"), filepath.Join(r.Home, "ahead"), filepath.Join(r.Home, "slow")
+		r.Calls = [][]string{{counts(few, ".002", ended)}, {counts(many, "0", ahead)}, {counts(many, ".001", slow), "print('next', n)"}}
+		r.Sessions = len(r.Calls)
+		v := begin(t, r)
+		most := rand.IntN(few)
+		v.until(t, func() bool {
+			return strings.Count(textOf(v.seen[name(0)]), "\n") >= most && len(v.seen) == len(r.Calls)
+		})
+		v.kill()
+		t.Logf("killed when %d lines were seen", strings.Count(textOf(v.seen[name(0)]), "\n"))
+		require.Eventually(t, func() bool { _, err := os.Stat(ended); return err == nil }, patience, 20*time.Millisecond)
+
+		middle := r
+		middle.Sessions, middle.Calls = 0, nil
+		for range 2 {
+			w := begin(t, middle)
+			require.NoError(t, w.next())
+			w.kill()
+		}
+		host := next(t, r)
+		kept := byID(host)
+		for i, want := range []string{countTo(few), countTo(many), countTo(many) + fmt.Sprintf("next %d\n", many-1)} {
+			k := kept["call-"+name(i)]
+			require.NotNil(t, k, "call %d", i)
+			check(t, k, v.seen[name(i)], want)
+			result, err := k.Result(t.Context())
+			require.NoError(t, err)
+			require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
+			require.NotContains(t, result.Cells[0].Output, "not complete")
+			again, err := host.Session(name(i), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "print(x, n)"}}})
+			require.NoError(t, err)
+			require.Equal(t, messages.StateKept, again.State)
+			require.Equal(t, fmt.Sprint(i, " ", map[bool]int{true: few, false: many}[i == 0]-1), again.Cells[0].Output)
+		}
+		require.True(t, host.Shutdown(context.Background()).Clean())
+
+		last := next(t, r) // what was told is not told again
+		require.Empty(t, last.Kept())
+		require.True(t, last.Shutdown(context.Background()).Clean())
+		r.gone(t)
+	}
+}
