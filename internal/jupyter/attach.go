@@ -18,10 +18,6 @@ type Left struct {
 	Comms bool
 }
 
-// generation is what the ids of the requests of one client are apart from those of the one before,
-// in whose session it goes on.
-const generation = 1 << 32
-
 // Attach is [Client.Adopt] for a kernel in which another client has left an execution, whether it
 // has begun, runs or has ended: it returns when the kernel answers on its control channel, also
 // while code runs, and [Kernel.Resume] goes on with the execution. The kernel numbers what it sends
@@ -34,7 +30,7 @@ func (c *Client) Attach(ctx context.Context, id string, l Left, stage func(strin
 	if !ok || l.Seen < 0 {
 		return nil, fmt.Errorf("attach to an execution: %q is not the id of a request", l.Request)
 	}
-	x := c.newExecution(l.Request, typeExecuteRequest)
+	x := c.newExecution(l.Request, typeExecuteReply)
 	x.comms, x.keeps, x.left, x.sent, x.numbered, x.breaks = l.Comms, true, true, true, true, 1
 	x.noted, x.cursor.next, x.cursor.high = l.Seen, l.Seen+1, l.Seen
 	x.recovery.confirmed, x.recovery.want, x.recovery.broke = l.Seen, true, true
@@ -48,13 +44,6 @@ func (c *Client) Attach(ctx context.Context, id string, l Left, stage func(strin
 		return nil, err
 	}
 	return k, nil
-}
-
-// takeOver makes x what the kernel runs, before anything of it is read.
-func (k *Kernel) takeOver(x *execution) {
-	k.replays, k.keeps, k.exec, k.left = true, true, x, x
-	k.ids.Store((x.before/generation + 1) * generation)
-	k.armLocked() // for the first question
 }
 
 // Resume is [Kernel.Execute] for the execution that [Client.Attach] has found: it hands over what
@@ -73,15 +62,4 @@ func (k *Kernel) Resume(ctx context.Context, r ExecuteRequest, emit func(context
 		return k.Execute(ctx, r, emit)
 	}
 	return reply, err
-}
-
-// dropLeft lets go of what Resume was not called for.
-func (k *Kernel) dropLeft() {
-	k.mu.Lock()
-	x := k.left
-	k.left = nil
-	k.mu.Unlock()
-	if x != nil {
-		x.spool.Close()
-	}
 }

@@ -143,7 +143,7 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, settle func
 		// The server would break the connection, for as often as the request comes.
 		return nil, fmt.Errorf("%w: it has %d bytes, and %d is the most", ErrTooLong, len(f.data), maxRequest)
 	}
-	x := k.client.newExecution(id, typ)
+	x := k.client.newExecution(id, replyType(typ))
 	if err := k.free(); err != nil {
 		return nil, err
 	}

@@ -90,11 +90,11 @@ type probe struct {
 	reply, idle bool
 }
 
-// newExecution returns an execution that is about to be sent as a request of a type.
-func (c *Client) newExecution(id, typ string) *execution {
+// newExecution returns an execution that is about to be sent, whose reply is of a type.
+func (c *Client) newExecution(id, answer string) *execution {
 	now := time.Now()
 	return &execution{
-		id: id, answer: replyType(typ), spool: spool.New(spool.Options{Memory: c.opts.SpoolMemory, Dir: c.opts.SpoolDir}),
+		id: id, answer: answer, spool: spool.New(spool.Options{Memory: c.opts.SpoolMemory, Dir: c.opts.SpoolDir}),
 		started: make(chan struct{}), ended: make(chan struct{}),
 		begunAt: now, lastSeen: now, probes: map[string]*probe{}, cursor: newCursor(),
 	}

@@ -125,6 +125,28 @@ func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn
 	return k
 }
 
+// generation is what the ids of the requests of one client are apart from those of the one before,
+// in whose session it goes on.
+const generation = 1 << 32
+
+// takeOver makes x what the kernel runs, before anything of it is read.
+func (k *Kernel) takeOver(x *execution) {
+	k.replays, k.keeps, k.exec, k.left = true, true, x, x
+	k.ids.Store((x.before/generation + 1) * generation)
+	k.arm <- struct{}{} // for the first question
+}
+
+// dropLeft lets go of what Resume was not called for.
+func (k *Kernel) dropLeft() {
+	k.mu.Lock()
+	x := k.left
+	k.left = nil
+	k.mu.Unlock()
+	if x != nil {
+		x.spool.Close()
+	}
+}
+
 // ID returns the server's id of the kernel.
 func (k *Kernel) ID() string { return k.id }
 

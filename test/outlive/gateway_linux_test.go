@@ -62,7 +62,11 @@ func TestAKernelPrintsWithoutAHost(t *testing.T) {
 		for i, want := range []string{countTo(few), countTo(many), countTo(many) + fmt.Sprintf("next %d\n", many-1)} {
 			k := kept["call-"+name(i)]
 			require.NotNil(t, k, "call %d", i)
-			check(t, k, v.seen[name(i)], want)
+			seen := v.seen[name(i)]
+			if final(seen) { // how long it waited is of the host that tells it
+				seen = seen[:len(seen)-1]
+			}
+			check(t, k, seen, want)
 			result, err := k.Result(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)

@@ -56,17 +56,21 @@ func (h *heirs) release() {
 	clear(h.all)
 }
 
-// inherit claims the sessions whose last call an earlier host has written down.
-func (b *Backend) inherit() []kernel.Inherited {
-	if b.o.Journal == "" || !b.o.Record {
-		return nil
-	}
+// Why the kernel of a session is gone that an earlier host has left.
+const (
+	goneWithGateway = "the gateway that kept the session after the end of an earlier host has ended"
+	goneMeanwhile   = "the session's kernel has ended after its host had"
+)
+
+// inherit claims the sessions in a journal whose last call an earlier host of a name has written
+// down.
+func (h *heirs) inherit(journal, name string, warn func(string, ...any)) []kernel.Inherited {
 	var all []kernel.Inherited
-	for _, c := range sharedgateway.Left(b.o.Journal, b.o.Name) {
+	for _, c := range sharedgateway.Left(journal, name) {
 		one, last, err := inherited(c)
 		switch {
 		case err != nil:
-			b.o.Warn("the last call of a session that an earlier host has left is not known", "session", c.Key().String(), "err", err)
+			warn("the last call of a session that an earlier host has left is not known", "session", c.Key().String(), "err", err)
 			c.DropLog()
 			c.Release()
 		case last == nil:
@@ -77,7 +81,7 @@ func (b *Backend) inherit() []kernel.Inherited {
 			c.Release()
 		default:
 			all = append(all, one)
-			b.heirs.put(c.Key(), &heir{c, last})
+			h.put(c.Key(), &heir{c, last})
 		}
 	}
 	return all
@@ -110,8 +114,8 @@ func inherited(c *sharedgateway.Claim) (one kernel.Inherited, last *estate.Runni
 }
 
 // disown gives up the call of a session that waits for a start with a key.
-func (b *Backend) disown(key messages.SessionKey) {
-	if one := b.heirs.claim(key); one != nil {
+func (h *heirs) disown(key messages.SessionKey) {
+	if one := h.claim(key); one != nil {
 		one.claim.DropLog()
 		one.claim.Release()
 	}

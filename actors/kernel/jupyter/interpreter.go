@@ -123,8 +123,8 @@ func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(
 			i.claim.Touch()
 		}
 	}()
-	run, request, take := i.noting(r)
-	emit = take(emit)
+	book := i.book.Load()
+	run, request, emit := book.cell(r, i.kernel, emit)
 	out, err := run(ctx, request,
 		func(c context.Context, e messages.Event) error {
 			if question, ok := e.(messages.InputRequest); ok {
@@ -141,7 +141,7 @@ func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(
 	}
 	reply := kernel.CellReply{
 		OK: out.Status == jupyter.ReplyOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
-		Incomplete: i.incomplete(out.Incomplete), Duration: out.Duration,
+		Incomplete: book.incomplete(out.Incomplete), Duration: out.Duration,
 	}
 	if out.Error != nil {
 		reply.Error = out.Error

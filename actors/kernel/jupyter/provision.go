@@ -283,12 +283,16 @@ func (p *provided) Refused() []kernel.Refusal { return p.Server.egress.Refused()
 
 // Inherit takes over the sessions whose last call an earlier host has written down.
 func (p *provided) Inherit(context.Context) ([]kernel.Inherited, error) {
-	return p.Backend.inherit(), nil
+	o := p.Backend.o
+	if o.Journal == "" || !o.Record {
+		return nil, nil
+	}
+	return p.Backend.heirs.inherit(o.Journal, o.Name, o.Warn), nil
 }
 
 // Disown has the kernel that waits for a start with a key go on without its call: it is the
 // next start's.
-func (p *provided) Disown(_ context.Context, key messages.SessionKey) { p.Backend.disown(key) }
+func (p *provided) Disown(_ context.Context, key messages.SessionKey) { p.Backend.heirs.disown(key) }
 
 // Kept reports whether sessions would outlive the host.
 func (p *provided) Kept() (kept bool, why string) {

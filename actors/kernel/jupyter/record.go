@@ -3,20 +3,22 @@ package jupyter
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/estate"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/sharedgateway"
 	"github.com/coppice-run/coppice/messages"
 )
 
 // book is where it is written down what the calls of a session come to. Except where it says
 // otherwise, a field belongs to the goroutine that runs the calls.
 type book struct {
-	log  *estate.Log // not changed
-	seal []byte      // not changed
+	log     *estate.Log          // not changed
+	seal    []byte               // not changed
+	claim   *sharedgateway.Claim // not changed
+	earlier string               // why the session is not the one of an earlier host; not changed
 	// last is what an earlier host has begun, until it is gone on with; from is what of it the cell in
 	// hand is, nil for one that was begun here.
 	last, from *estate.Running
@@ -29,119 +31,93 @@ type book struct {
 	gaps bool
 }
 
-// openBook begins to write down what the session's calls come to, or goes on with what an earlier
-// host has written under a seal. Where that cannot be, they end with this host.
-func (i *Interpreter) openBook(seal []byte) {
-	if !i.records || !i.python || !i.kernel.Replays() {
-		i.claim.DropLog()
-		return
-	}
-	b := &book{seal: seal, last: i.heir}
-	i.heir = nil
-	dir, name := i.claim.Log()
+// newBook goes on with what an earlier host has written down under a seal of the last call, or begins
+// anew where that is nil. earlier is why the session is not the one of an earlier host.
+func newBook(claim *sharedgateway.Claim, seal []byte, last *estate.Running, earlier string) (*book, error) {
+	b := &book{claim: claim, earlier: earlier, seal: seal, last: last}
+	dir, name := claim.Log()
 	var err error
-	if b.last != nil {
-		b.log, err = estate.Reopen(dir, name, seal, b.last)
+	if last != nil {
+		b.log, err = estate.Reopen(dir, name, seal, last)
 		b.open.Store(true)
 	} else {
 		b.seal = estate.NewSeal()
 		b.log, err = estate.Create(dir, name, b.seal)
 	}
-	if err == nil {
-		i.book.Store(b)
-	}
+	return b, err
 }
 
-// seal is the key of the seal of the session's log, nil when there is none.
-func (i *Interpreter) seal() []byte {
-	if b := i.book.Load(); b != nil {
-		return b.seal
-	}
-	return nil
-}
-
-// closeBook leaves the log to the next host, or removes it when the call in it has ended here.
-func (i *Interpreter) closeBook() {
-	b := i.book.Load()
+// key is that of the seal, nil without a book.
+func (b *book) key() []byte {
 	if b == nil {
-		return
-	}
-	b.log.Freeze()
-	b.log.Close()
-	if !b.open.Load() {
-		i.book.Store(nil)
-		i.claim.DropLog()
-	}
-}
-
-// Record returns where it is written down what the session's calls have come to; nil: they end
-// with the host.
-func (i *Interpreter) Record() kernel.Record {
-	b := i.book.Load()
-	if b == nil || !i.outlives.Load() {
 		return nil
 	}
-	return record{i, b}
+	return b.seal
 }
 
-// record is the book of a session, as the actor sees it.
-type record struct {
-	i *Interpreter
-	b *book
+// close leaves the log to the next host, and removes it when the call in it has ended here: false.
+func (b *book) close() bool {
+	b.log.Freeze()
+	b.log.Close()
+	if b.open.Load() {
+		return true
+	}
+	b.claim.DropLog()
+	return false
 }
 
 // Begin begins a call.
-func (r record) Begin(exec messages.Execute, news *kernel.News) error {
-	err := r.b.log.Begin(exec, (*estate.News)(news))
+func (b *book) Begin(exec messages.Execute, news *kernel.News) error {
+	err := b.log.Begin(exec, (*estate.News)(news))
 	if errors.Is(err, estate.ErrFrozen) {
 		return kernel.ErrLeft
 	}
 	if err == nil {
-		r.b.cells = len(exec.Cells)
-		r.b.open.Store(true)
+		b.cells = len(exec.Cells)
+		b.open.Store(true)
 	}
 	return err
 }
 
 // Output notes an event that the cell is about to hand on, in the goroutine of Execute.
-func (r record) Output(e messages.Event) { r.b.log.Output(e, r.b.place()) }
+func (b *book) Output(e messages.Event) { b.log.Output(e, b.place()) }
 
 // Emitted notes another event.
-func (r record) Emitted(e messages.Event) { r.b.log.Emitted(e) }
+func (b *book) Emitted(e messages.Event) { b.log.Emitted(e) }
 
 // Ended notes the result of a cell. The call ends with its last cell, or with one that has failed.
-func (r record) Ended(cell int, result messages.CellResult) {
-	r.b.log.Ended(cell, result)
-	if cell == r.b.cells-1 || result.Outcome != messages.OutcomeOK {
-		r.b.open.Store(false)
+func (b *book) Ended(cell int, result messages.CellResult) {
+	b.log.Ended(cell, result)
+	if cell == b.cells-1 || result.Outcome != messages.OutcomeOK {
+		b.open.Store(false)
 	}
 }
 
 // Stopped notes that the call is to end.
-func (r record) Stopped(cause messages.InterruptCause) { r.b.log.Stopped(cause) }
+func (b *book) Stopped(cause messages.InterruptCause) { b.log.Stopped(cause) }
 
 // Resume returns how far the call of an earlier host came.
-func (r record) Resume(each func(messages.Event) error) (*kernel.Resumption, error) {
-	last := r.b.last
+func (b *book) Resume(each func(messages.Event) error) (*kernel.Resumption, error) {
+	last := b.last
 	switch {
-	case last == nil && r.i.info.Earlier != "":
-		return nil, errors.New(r.i.info.Earlier)
+	case last == nil && b.earlier != "":
+		return nil, errors.New(b.earlier)
 	case last == nil:
 		return nil, errors.New("it is not noted")
 	}
-	dir, name := r.i.claim.Log()
-	_, err := estate.Read(dir, name, r.b.seal, func(e messages.Event) error {
+	dir, name := b.claim.Log()
+	_, err := estate.Read(dir, name, b.seal, func(e messages.Event) error {
 		n, is := e.(messages.Notice)
-		r.b.gaps = r.b.gaps || is && tellsLoss(n.Code)
+		b.gaps = b.gaps || is && tellsLoss(n.Code)
 		return each(e)
 	})
 	if err != nil {
 		return nil, err
 	}
-	r.b.cells = len(last.Exec.Cells)
-	r.b.open.Store(len(last.Ended) < r.b.cells && (len(last.Ended) == 0 || last.Ended[len(last.Ended)-1].Outcome == messages.OutcomeOK))
+	b.cells = len(last.Exec.Cells)
+	b.open.Store(len(last.Ended) < b.cells && (len(last.Ended) == 0 || last.Ended[len(last.Ended)-1].Outcome == messages.OutcomeOK))
 	if !last.Begun {
-		r.b.last = nil
+		b.last = nil
 	}
 	return &kernel.Resumption{
 		Ended: last.Ended, Begun: last.Begun, Said: last.Said, Over: last.Over, Bare: last.Bare, Full: last.Full, Stop: last.Stop,
@@ -158,8 +134,7 @@ func tellsLoss(code string) bool {
 }
 
 // incomplete is why output of the cell in hand may be missing, with what an earlier host has told.
-func (i *Interpreter) incomplete(why string) string {
-	b := i.book.Load()
+func (b *book) incomplete(why string) string {
 	if why != "" || b == nil || b.from == nil || !b.gaps {
 		return why
 	}
@@ -200,44 +175,32 @@ type (
 	emitter = func(context.Context, messages.Event) error
 )
 
-// noting returns how a cell is run so that another host can go on with it, and what its output
-// goes through before it is handed on. One of an earlier host is gone on with.
-func (i *Interpreter) noting(r kernel.CellRequest) (run execute, request jupyter.ExecuteRequest, take func(emitter) emitter) {
-	request = jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count, Comms: r.Comms}
-	b := i.book.Load()
+// cell returns how a kernel runs a cell so that another host can go on with it, and what its output
+// goes to. One of an earlier host is gone on with. Without a book, it is run.
+func (b *book) cell(r kernel.CellRequest, k *jupyter.Kernel, emit emitter) (execute, jupyter.ExecuteRequest, emitter) {
+	request := jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count, Comms: r.Comms}
 	if b == nil || r.Index < 0 {
-		return i.kernel.Execute, request, func(emit emitter) emitter { return emit }
+		return k.Execute, request, emit
 	}
-	run, b.from, b.at, b.nth = i.kernel.Execute, nil, 0, 0
+	run := k.Execute
+	b.from, b.at, b.nth = nil, 0, 0
 	if r.Resume {
-		run, b.from, b.last = i.kernel.Resume, b.last, nil
+		run, b.from, b.last = k.Resume, b.last, nil
 		if b.from != nil && b.from.At.Frame > 0 {
 			b.at, b.nth = int(b.from.At.Frame), 1 //nolint:gosec // it was one
 		}
 	}
 	request.Keep, request.Placed = true, b.placed
 	request.Announce = func(id string) error { return b.log.Sent(r.Index, id) }
-	return run, request, func(emit emitter) emitter {
-		return func(ctx context.Context, e messages.Event) error {
-			if !b.fresh(e) {
-				return nil
-			}
-			if q, asks := e.(messages.InputRequest); asks {
-				b.log.Asked(estate.Question{Request: q.ID, Prompt: q.Prompt, Password: q.Password}, b.place())
-			}
-			return emit(ctx, e)
+	return run, request, func(ctx context.Context, e messages.Event) error {
+		if !b.fresh(e) {
+			return nil
 		}
+		if q, asks := e.(messages.InputRequest); asks { // whether it is open, the kernel knows
+			b.log.Asked(estate.Question{Request: q.ID, Prompt: q.Prompt, Password: q.Password}, b.place())
+		}
+		return emit(ctx, e)
 	}
 }
 
-// catchUp gives a kernel that ran on what it needs of this host.
-func (i *Interpreter) catchUp(ctx context.Context) error {
-	if i.late == "" {
-		return nil
-	}
-	if _, err := i.silently(ctx, i.late); err != nil {
-		return fmt.Errorf("take over the session's kernel: %w", err)
-	}
-	i.late = ""
-	return nil
-}
+var _ kernel.Record = (*book)(nil)

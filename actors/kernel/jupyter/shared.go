@@ -85,12 +85,6 @@ func ours(env map[string]string) []string {
 	return names
 }
 
-// Why the kernel of a session is gone that an earlier host has left.
-const (
-	goneWithGateway = "the gateway that kept the session after the end of an earlier host has ended"
-	goneMeanwhile   = "the session's kernel has ended after its host had"
-)
-
 // missing notes that the journal names a kernel that is gone, which the first result tells.
 func (i *Interpreter) missing(why string) error {
 	i.info.Earlier, i.heir = why, nil
@@ -193,8 +187,50 @@ func (i *Interpreter) journal() error {
 	at := i.server.Shared
 	return i.claim.Write(sharedgateway.Entry{
 		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity, Keep: i.keepFor.Seconds(),
-		News: (*sharedgateway.News)(i.news.Load()), Seal: i.seal(), Name: i.name, Python: i.info.Python,
+		News: (*sharedgateway.News)(i.news.Load()), Seal: i.book.Load().key(), Name: i.name, Python: i.info.Python,
 	})
+}
+
+// openBook begins to write down what the session's calls come to, or goes on with what an earlier
+// host has written under a seal. Where that cannot be, they end with this host.
+func (i *Interpreter) openBook(seal []byte) {
+	if !i.records || !i.python || !i.kernel.Replays() {
+		i.claim.DropLog()
+		return
+	}
+	b, err := newBook(i.claim, seal, i.heir, i.info.Earlier)
+	if i.heir = nil; err == nil {
+		i.book.Store(b)
+	}
+}
+
+// closeBook leaves the log to the next host, or removes it when the call in it has ended here.
+func (i *Interpreter) closeBook() {
+	if b := i.book.Load(); b != nil && !b.close() {
+		i.book.Store(nil)
+	}
+}
+
+// Record returns where it is written down what the session's calls have come to; nil: they end
+// with the host.
+func (i *Interpreter) Record() kernel.Record {
+	b := i.book.Load()
+	if b == nil || !i.outlives.Load() {
+		return nil
+	}
+	return b
+}
+
+// catchUp gives a kernel that ran on what it needs of this host.
+func (i *Interpreter) catchUp(ctx context.Context) error {
+	if i.late == "" {
+		return nil
+	}
+	if _, err := i.silently(ctx, i.late); err != nil {
+		return fmt.Errorf("take over the session's kernel: %w", err)
+	}
+	i.late = ""
+	return nil
 }
 
 // forget ends the session's place in the journal: its kernel is gone.
