@@ -38,4 +38,10 @@ func TestLeft(t *testing.T) {
 	left[0].Release()
 	held["held"].Release()
 	require.Len(t, sharedgateway.Left(dir, ""), 1)
+
+	require.NoError(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600)) // its key is gone
+	gone, err := sharedgateway.Clean(t.Context(), dir)
+	require.NoError(t, err)
+	require.NotEmpty(t, gone)
+	require.NoFileExists(t, filepath.Join(folder, name))
 }

@@ -69,6 +69,13 @@ func Leftovers(dir string) ([]Leftover, error) {
 			add("the lease of a host that was killed, "+path, 0, removal(path))
 		}
 	}
+	logs, _ := filepath.Glob(filepath.Join(dir, sessionsDir, "*"+logged))
+	for _, path := range logs {
+		base := strings.TrimSuffix(path, logged)
+		if _, err := os.Lstat(base + journalled); errors.Is(err, os.ErrNotExist) && !held(base+".lock") {
+			add("the log of a session that is not journalled, "+path, 0, removal(path))
+		}
+	}
 	for _, path := range unfinished(dir) {
 		add("the unfinished file "+path, 0, removal(path))
 	}

@@ -84,3 +84,105 @@ func TestAKernelPrintsWithoutAHost(t *testing.T) {
 		r.gone(t)
 	}
 }
+
+// TestAHostOfKernelsIsKilledAtAnyInstant: a call is known to the next host and goes on to its end with
+// each cell once, or it had not begun; whatever was handed on of it is there.
+func TestAHostOfKernelsIsKilledAtAnyInstant(t *testing.T) {
+	_, _, rounds := size()
+	for range 2 * rounds {
+		const calls, cells, lines = 3, 4, 5
+		r := newRoleOf(t, true)
+		r.Sessions, r.Setup = calls, "ran = []"
+		var code, want []string
+		for n := range cells {
+			code = append(code, fmt.Sprintf("ran.append(%d)\nfor i in range(%d): print('cell %d line', i, flush=True)", n, lines, n))
+			for i := range lines {
+				want = append(want, fmt.Sprintf("cell %d line %d\n", n, i))
+			}
+		}
+		for range calls {
+			r.Calls = append(r.Calls, code)
+		}
+		v := begin(t, r)
+		most, seen := rand.IntN(calls*cells*(lines+2)), 0
+		v.until(t, func() bool {
+			seen = 0
+			for _, events := range v.seen {
+				seen += len(events)
+			}
+			return v.ready && seen >= most
+		})
+		v.kill()
+		t.Logf("killed when %d events were seen", seen)
+		host := next(t, r)
+		kept := byID(host)
+		for i := range calls {
+			all := "[0, 1, 2, 3]"
+			if k := kept["call-"+name(i)]; k == nil {
+				require.Empty(t, v.seen[name(i)])
+				all = "[]"
+			} else {
+				seen := v.seen[name(i)]
+				if final(seen) {
+					seen = seen[:len(seen)-1]
+				}
+				check(t, k, seen, strings.Join(want, ""))
+				result, err := k.Result(t.Context())
+				require.NoError(t, err)
+				require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
+			}
+			result, err := host.Session(name(i), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "print(ran)"}}})
+			require.NoError(t, err)
+			require.Equal(t, messages.StateKept, result.State)
+			require.Equal(t, all, result.Cells[0].Output)
+		}
+		require.True(t, host.Shutdown(context.Background()).Clean())
+		r.gone(t)
+	}
+}
+
+// TestAHostOfKernelsIsShutDown: a call that does not end in time goes on in the next host.
+func TestAHostOfKernelsIsShutDown(t *testing.T) {
+	r := newRoleOf(t, true)
+	gate := filepath.Join(r.Home, "gate")
+	r.Sessions, r.Leave, r.Shut = 1, true, true
+	r.Calls = [][]string{{"print('first', flush=True)\n" + fmt.Sprintf(waits, gate) + "print('second')", "print('third')"}}
+	v := begin(t, r)
+	v.shows(t, 1, isText)
+	require.NoError(t, v.stdin.Close())
+	for v.next() == nil { // until it has ended
+	}
+	require.NoError(t, v.cmd.Wait())
+	v.over = true
+	host := next(t, r)
+	require.NoError(t, os.WriteFile(gate, nil, 0o600))
+	k := byID(host)["call-s0"]
+	require.NotNil(t, k)
+	check(t, k, nil, "first\nsecond\nthird\n")
+	require.True(t, host.Shutdown(context.Background()).Clean())
+}
+
+// TestWhatIsNotedOfAKernelIsChanged: it is not believed, and the session is as it was.
+func TestWhatIsNotedOfAKernelIsChanged(t *testing.T) {
+	r := newRoleOf(t, true)
+	r.Sessions, r.Calls = 1, [][]string{{"print('first', flush=True)\nn = 1"}}
+	v := begin(t, r)
+	v.until(t, func() bool { return final(v.seen[name(0)]) })
+	v.kill()
+	logs, err := filepath.Glob(filepath.Join(r.Home, ".coppice", "agent", "python-gateway", "sessions", "*.log"))
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+	info, err := os.Stat(logs[0])
+	require.NoError(t, err)
+	require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
+	data, err := os.ReadFile(logs[0])
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(logs[0], []byte(strings.Replace(string(data), "first", "worst", 1)), 0o600))
+	host := next(t, r)
+	require.Empty(t, host.Kept())
+	result, err := host.Session(name(0), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "print(x, n)"}}})
+	require.NoError(t, err)
+	require.Equal(t, messages.StateKept, result.State)
+	require.Equal(t, "0 1", result.Cells[0].Output)
+	require.True(t, host.Shutdown(context.Background()).Clean())
+}

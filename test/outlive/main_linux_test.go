@@ -43,6 +43,7 @@ type role struct {
 	Calls              [][]string // the cells of each
 	KeepFor            time.Duration
 	Leave              bool // it leaves when its standard input ends
+	Shut               bool // it is shut down then
 	Plain              bool // without KeepSessions
 	// Setup is what each session runs first, in place of noting its number; Asleep has it be
 	// written to disk then.
@@ -153,7 +154,11 @@ func (r role) play() error {
 	}
 	if r.Leave {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
-		host.Leave(ctx)
+		if r.Shut {
+			host.Shutdown(ctx)
+		} else {
+			host.Leave(ctx)
+		}
 		return nil
 	}
 	select {}
