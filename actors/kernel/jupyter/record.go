@@ -135,10 +135,15 @@ func tellsLoss(code string) bool {
 
 // incomplete is why output of the cell in hand may be missing, with what an earlier host has told.
 func (b *book) incomplete(why string) string {
-	if why != "" || b == nil || b.from == nil || !b.gaps {
+	switch {
+	case why != "" || b == nil || b.from == nil:
 		return why
+	case b.gaps:
+		return "output of the cell was lost while it ran with an earlier host"
+	case b.from.Exec.Comms: // it has no numbers
+		return "what its objects said to a frontend while there was no host may be missing"
 	}
-	return "output of the cell was lost while it ran with an earlier host"
+	return ""
 }
 
 // place is where the event in hand comes from. What comes of no message has no place.
