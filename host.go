@@ -235,14 +235,14 @@ func (h *Host) Leave(ctx context.Context) messages.ShutdownReport {
 // Shutdown takes no new calls, ends the running ones as cancelled, stops all
 // kernels and processes, flushes the sinks, and says what did not end before
 // ctx did. Sessions that would outlive the host end with it, but for those in a shared
-// gateway; [Host.Leave] leaves them. It may be called more than once; every call returns the same report.
+// gateway, of which a call that does not end in time goes on there; [Host.Leave] leaves them. It may be called more than once; every call returns the same report.
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	if ctx == nil {
 		ctx = context.Background() // no mistake is worth a kernel that stays
 	}
 	h.shutdown.Do(func() {
 		if b, ok := can[kernel.Keeper](h); ok {
-			if _, heir := b.(kernel.Heir); !heir {
+			if _, lasting := b.(kernel.Lasting); lasting {
 				b.Leave()
 			}
 		}

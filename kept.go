@@ -1,6 +1,7 @@
 package coppice
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,6 +220,11 @@ func (h *Host) takeOver(one kernel.Inherited, k *KeptCall, queued func()) {
 		}, keptSink{k})
 	case one.Lost == "":
 		result, err = h.touch(one.Key, firstOf(one.Owners), queued)
+	}
+	if k != nil && err == nil && result.Outcome == messages.OutcomeNotStarted { // an earlier host may have started it
+		err = result.Err()
+		k.lost = "what an earlier host had begun could not be gone on with: " + cmp.Or(result.Reason, err.Error())
+		result = lostCall(k)
 	}
 	if k != nil {
 		k.cancel()

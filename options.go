@@ -126,8 +126,8 @@ type Options struct {
 	//
 	// With the gateway backend, kernels stay in the shared gateway (it needs
 	// GatewayOptions.Shared), after Shutdown too, and a later host with the same session key
-	// finds the variables as they were; a call that ran has no result there, and its cell runs
-	// to its end, or to where it asks for input, of which it is told that there is none. One that is
+	// finds the variables as they were. A call that ran goes on there as with the runner, in kernels
+	// of Python; with other kernels it has no result, and its cell runs to its end. One that is
 	// not used for an hour is ended, or after KeepFor without a host. External gateways keep none.
 	KeepSessions bool
 	// KeepFor is how long sessions live without a host. 0: a minute with the runner backend, an

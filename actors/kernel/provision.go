@@ -289,6 +289,9 @@ type Heir interface {
 	Kept() (kept bool, why string)
 }
 
+// Lasting is implemented by a [Keeper] whose sessions outlive a host that is shut down, too.
+type Lasting interface{ Lasts() }
+
 // Inherited is a session of an earlier host.
 type Inherited struct {
 	Key    messages.SessionKey

@@ -6,7 +6,7 @@
 //   - A [Note] says which session key has which process, and where its log is. It holds
 //     the key of the log's seal, and is for the one who keeps it alone (package custody),
 //     who shows it to hosts that prove themselves.
-//   - A [Log] says what a running call is, which cell runs under which number, every event
+//   - A [Log] says what a running call is, which cell runs under which number or name, every event
 //     that was handed on, and what of each frame of the session was seen, so that the next
 //     host hands on the next event, and none a second time. It is written before an event is
 //     handed on, and with one write(2) for each thing, so that a host that is killed

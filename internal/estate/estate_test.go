@@ -265,3 +265,26 @@ func FuzzNote(f *testing.F) {
 		require.Equal(t, n.Key, same.Key)
 	})
 }
+
+// TestACellWithAName is noted by it, and sent once more under another one.
+func TestACellWithAName(t *testing.T) {
+	dir := t.TempDir()
+	l, err := estate.Create(dir, "x.log", seal)
+	require.NoError(t, err)
+	exec := messages.Execute{ID: "call", Key: note().Key, Cells: []messages.Cell{{Code: "1"}, {Code: "2"}}}
+	require.NoError(t, l.Begin(exec, nil))
+	require.NoError(t, l.Sent(0, "session_1"))
+	require.NoError(t, l.Sent(0, "session_2"))
+	r, err := estate.Read(dir, "x.log", seal, nil)
+	require.NoError(t, err)
+	require.True(t, r.Begun)
+	require.Equal(t, "session_2", r.Ref)
+	l.Ended(0, messages.CellResult{Outcome: messages.OutcomeOK})
+	r, err = estate.Read(dir, "x.log", seal, nil)
+	require.NoError(t, err)
+	require.False(t, r.Begun)
+	require.Empty(t, r.Ref)
+	l.Freeze()
+	require.ErrorIs(t, l.Sent(1, "session_3"), estate.ErrFrozen)
+	l.Close()
+}

@@ -49,6 +49,7 @@ type line struct {
 	Bare     bool                    `json:"bare,omitempty"`
 	Cell     int                     `json:"cell,omitempty"`
 	ID       uint64                  `json:"id,omitempty"`
+	Ref      string                  `json:"ref,omitempty"`
 	Event    json.RawMessage         `json:"e,omitempty"`
 	Frame    uint64                  `json:"f,omitempty"`
 	Nth      int                     `json:"n,omitempty"`
@@ -148,6 +149,14 @@ func (l *Log) Begin(exec messages.Execute, news *News) error {
 // it.
 func (l *Log) Cell(cell int, id uint64) error {
 	if !l.add(line{Kind: kindCell, Cell: cell, ID: id}) {
+		return ErrFrozen
+	}
+	return nil
+}
+
+// Sent is Cell where what the session knows it by is no number.
+func (l *Log) Sent(cell int, ref string) error {
+	if !l.add(line{Kind: kindCell, Cell: cell, Ref: ref}) {
 		return ErrFrozen
 	}
 	return nil

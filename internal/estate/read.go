@@ -32,9 +32,10 @@ type Running struct {
 	// Ended are the results of the cells that have ended, in order.
 	Ended []messages.CellResult
 	// Begun says that the cell after them was, or was about to be, sent to the session, as
-	// the one with the number ID.
+	// the one with the number ID, or with the name Ref.
 	Begun bool
 	ID    uint64
+	Ref   string
 	// At is the last event of that cell that came of a frame, and Said whether anything
 	// was handed on of it, Over that its end was.
 	At         Place
@@ -143,10 +144,10 @@ func (r *Running) hear(l line, each func(messages.Event) error) error {
 		}
 		r.Exec, r.Bare, r.News = *l.Exec, l.Bare, l.News
 	case kindCell:
-		if l.Cell != len(r.Ended) || l.Cell >= len(r.Exec.Cells) || l.ID == 0 {
+		if l.Cell != len(r.Ended) || l.Cell >= len(r.Exec.Cells) || (l.ID == 0) == (l.Ref == "") {
 			return refusedf("the log names a cell that the call does not have")
 		}
-		r.Begun, r.ID = true, l.ID
+		r.Begun, r.ID, r.Ref = true, l.ID, l.Ref
 	case kindOutput, kindEvent:
 		return r.event(l, each)
 	case kindHalves:
@@ -173,6 +174,7 @@ func (r *Running) hear(l line, each func(messages.Event) error) error {
 			return refusedf("the log has the result of a cell that the call does not have")
 		}
 		r.Ended = append(r.Ended, *l.Result)
+		r.Ref = ""
 		r.Begun, r.ID, r.At, r.Said, r.Over, r.Stderr, r.Failure, r.Questions, r.Calls = false, 0, Place{}, false, false, "", nil, nil, nil
 		r.Halves, r.taken = [Streams][]byte{}, 0
 	case kindStop:

@@ -19,7 +19,7 @@ type wireComm struct {
 // record packs a message for the spool.
 func (m *message) record(kind recordKind) []byte {
 	if kind != recordComm {
-		return newRecord(kind, m.header.MsgID, m.content)
+		return newRecord(kind, m.header.Number, m.header.MsgID, m.content)
 	}
 	out := wireComm{Type: m.header.MsgType, Content: m.content, Buffers: m.buffers}
 	if len(m.metadata) > 0 && string(m.metadata) != "{}" {
@@ -32,7 +32,7 @@ func (m *message) record(kind recordKind) []byte {
 	if err != nil {
 		content = nil // the content is no JSON, which reading it tells
 	}
-	return newRecord(kind, m.header.MsgID, content)
+	return newRecord(kind, m.header.Number, m.header.MsgID, content)
 }
 
 // quote is an ID as a string of JSON: it has nothing that is written otherwise there.

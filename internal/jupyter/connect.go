@@ -1,6 +1,7 @@
 package jupyter
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,18 +20,30 @@ type dialled struct {
 	err error
 }
 
+// connection says how a kernel is connected to.
+type connection struct {
+	// busy says that another client may have left the kernel while its code waited for input.
+	busy bool
+	// session is that of an earlier client, which has left this execution; "" and nil: there is none.
+	session string
+	left    *execution
+}
+
 // connect dials a kernel and verifies it. With an error it may return the
 // kernel as well: then its goroutines run.
-func (c *Client) connect(ctx context.Context, id string, stage func(string), left bool) (*Kernel, error) {
+func (c *Client) connect(ctx context.Context, id string, stage func(string), how connection) (*Kernel, error) {
 	stage(StageConnect)
-	session := messages.NewID()
+	session := cmp.Or(how.session, messages.NewID())
 	for attempt := 1; ; attempt++ {
 		d := c.dialWatched(ctx, id, session)
 		switch {
 		case d.err == nil:
-			k := newKernel(c, id, session, d.ws, d.tcp)
+			k := newKernel(c, id, session, d.ws, d.tcp, how.left)
 			stage(StageVerify)
-			return k, k.verify(ctx, left)
+			if how.left != nil {
+				return k, k.verify(ctx, chanControl, false) // shell answers when the code has ended
+			}
+			return k, k.verify(ctx, chanShell, how.busy)
 		case errors.As(d.err, new(*LostError)):
 			return nil, fmt.Errorf("%w: %w", errStartDied, d.err)
 		case attempt == dialAttempts || !worthRetrying(d.err):
@@ -99,11 +112,11 @@ func (c *Client) diedAtBirth(ctx context.Context, id string) error {
 	return nil
 }
 
-// verify returns nil when the kernel has answered a request on shell and its
+// verify returns nil when the kernel has answered a request on a channel and its
 // idle has come on iopub. The second half matters: the server subscribes to
 // iopub late, and output before that is lost without a sign. left says that another client may
 // have left the kernel while its code waited for input.
-func (k *Kernel) verify(ctx context.Context, left bool) error {
+func (k *Kernel) verify(ctx context.Context, channel string, left bool) error {
 	ctx, done := opportunity.Within(ctx, patience(k.client.opts.DialTimeout), k.client.kernels())
 	defer done()
 	// Every request can bring two answers. Those of requests that find no room
@@ -129,9 +142,9 @@ func (k *Kernel) verify(ctx context.Context, left bool) error {
 	again := time.NewTicker(k.client.opts.VerifyEvery)
 	defer again.Stop()
 	for try := 0; ; try++ {
-		id, err := k.ask(ctx, chanShell, typeInfoRequest, answers)
+		id, err := k.ask(ctx, channel, typeInfoRequest, answers)
 		if err == nil && left && try > 0 {
-			err = k.noInput(ctx)
+			err = k.leaveAlone(ctx)
 		}
 		if err != nil {
 			return over(err)

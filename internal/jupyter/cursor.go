@@ -21,10 +21,10 @@ type cursor struct {
 }
 
 // step is one thing that leaves a cursor: a message, or a place where so many
-// were lost.
+// were lost, up to a number.
 type step struct {
-	message *message
-	lost    int64
+	message  *message
+	lost, to int64
 }
 
 // newCursor returns the cursor of an execution that is about to be sent.
@@ -93,11 +93,13 @@ func (c *cursor) behind() bool { return c.next <= c.high }
 
 // page is an answer of the kernel: messages with ascending numbers. What is
 // numbered up to through, is not in the page and is not held, does not exist any
-// more. The kernel had given sent numbers when it answered.
+// more. The kernel had given sent numbers when it answered. asks is the question that its code
+// waits for an answer to; nil: there is none, or the kernel does not say.
 type page struct {
 	messages      []*message
 	through, sent int64
 	more          bool
+	asks          *message
 }
 
 // answer takes a page.
@@ -131,7 +133,7 @@ func (c *cursor) skip(to int64, steps []step) []step {
 		for n := range c.held {
 			end = min(end, n)
 		}
-		steps = append(steps, step{lost: end - c.next})
+		steps = append(steps, step{lost: end - c.next, to: end - 1})
 		c.next = end
 	}
 	return steps

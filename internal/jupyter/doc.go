@@ -24,6 +24,9 @@
 //     kernel has forgotten is counted in a [messages.Notice] at its place. The
 //     client reports what has arrived, and the kernel does not run ahead of that by
 //     more than a few MiB, which bounds its memory and that of the server.
+//   - Such a kernel holds, within bounds, what was not taken ([ExecuteRequest.Keep]), also when it has
+//     arrived: another client goes on with the execution from there ([Client.Attach]), whether it
+//     runs, has ended, or never came to the kernel.
 //   - With other kernels, a [messages.Notice] stands where a connection that broke
 //     may have swallowed something. ipykernel and its relatives number their
 //     messages in the ids, so the notice says how many at most, and is left out

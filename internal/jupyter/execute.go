@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/coppice-run/coppice/internal/spool"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -31,6 +30,15 @@ type ExecuteRequest struct {
 	// UserExpressions are evaluated after the code, by name. Their values come
 	// with the reply, which no rate limit and no full queue can drop.
 	UserExpressions map[string]string
+	// Keep has a kernel that numbers what it sends hold what emit has not taken, also when it has
+	// arrived, for a client that comes after this one ([Client.Attach]).
+	Keep bool
+	// Announce hears the id of the request before it is sent; its error ends Execute. It is called
+	// once more when the request is sent again. nil: nobody does.
+	Announce func(id string) error
+	// Placed hears, before each output, the number of the message that it comes of, 0 for none.
+	// nil: nobody does.
+	Placed func(number int64)
 }
 
 // Execute runs code and returns when it has ended and every output was handed
@@ -74,12 +82,26 @@ var errUnheard = errors.New("the kernel never got the request")
 
 // executeOnce sends one request and sees it through.
 func (k *Kernel) executeOnce(ctx context.Context, r ExecuteRequest, emit func(context.Context, messages.Event) error) (ExecuteReply, error) {
-	x, err := k.begin(ctx, typeExecuteRequest, r.content(), r.Silent, r.Comms)
+	x, err := k.begin(ctx, typeExecuteRequest, r.content(), r.settle)
 	if err != nil {
 		return ExecuteReply{}, err
 	}
+	return k.see(ctx, x, r.Placed, emit)
+}
+
+// settle gives an execution what the request says of it, before it is sent.
+func (r ExecuteRequest) settle(x *execution) error {
+	x.silent, x.comms, x.keeps = r.Silent, r.Comms, r.Keep
+	if r.Announce != nil {
+		return r.Announce(x.id)
+	}
+	return nil
+}
+
+// see sees an execution through.
+func (k *Kernel) see(ctx context.Context, x *execution, placed func(int64), emit func(context.Context, messages.Event) error) (ExecuteReply, error) {
 	defer x.spool.Close()
-	raised, malformed, err := k.deliverAll(ctx, x, emit)
+	raised, malformed, err := k.deliverAll(ctx, x, placed, emit)
 	if err != nil {
 		k.abandon(x)
 		return ExecuteReply{}, err
@@ -105,7 +127,9 @@ func (r ExecuteRequest) content() executeContent {
 
 // begin registers an execution and sends its request. The gate keeps it apart from an
 // interrupt that is on its way to the execution before.
-func (k *Kernel) begin(ctx context.Context, typ string, content any, silent, comms bool) (*execution, error) {
+//
+// settle is called before it is sent; its error ends the attempt.
+func (k *Kernel) begin(ctx context.Context, typ string, content any, settle func(*execution) error) (*execution, error) {
 	if err := k.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -119,15 +143,14 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent, com
 		// The server would break the connection, for as often as the request comes.
 		return nil, fmt.Errorf("%w: it has %d bytes, and %d is the most", ErrTooLong, len(f.data), maxRequest)
 	}
-	x := newExecution(id, replyType(typ), silent, spool.New(spool.Options{
-		Memory: k.client.opts.SpoolMemory,
-		Dir:    k.client.opts.SpoolDir,
-	}))
-	x.comms = comms
+	x := k.client.newExecution(id, replyType(typ))
 	if err := k.free(); err != nil {
 		return nil, err
 	}
 	if err := k.absorb(ctx); err != nil {
+		return nil, err
+	}
+	if err := settle(x); err != nil {
 		return nil, err
 	}
 	k.mu.Lock()
@@ -136,6 +159,9 @@ func (k *Kernel) begin(ctx context.Context, typ string, content any, silent, com
 		err = k.lost
 	default:
 		x.mark, x.numbered = k.markLocked(), k.replays
+		if x.keeps && !k.keeps { // else the kernel hears of it with the first confirmation
+			k.keeps, x.recovery.confirm = true, true
+		}
 		k.holes.clear()
 		k.exec = x
 	}
@@ -188,7 +214,7 @@ func (k *Kernel) leave() { <-k.gate }
 
 // deliverAll hands the outputs of x to emit until there are no more. raised is
 // the last error among them, malformed counts those that could not be read.
-func (k *Kernel) deliverAll(ctx context.Context, x *execution, emit func(context.Context, messages.Event) error) (raised *messages.ErrorDetails, malformed int, err error) {
+func (k *Kernel) deliverAll(ctx context.Context, x *execution, placed func(int64), emit func(context.Context, messages.Event) error) (raised *messages.ErrorDetails, malformed int, err error) {
 	for {
 		rec, err := x.spool.Get(ctx)
 		if errors.Is(err, io.EOF) {
@@ -197,11 +223,11 @@ func (k *Kernel) deliverAll(ctx context.Context, x *execution, emit func(context
 		if err != nil {
 			return nil, 0, err
 		}
-		kind, id, content, err := splitRecord(rec)
+		one, err := splitRecord(rec)
 		if err != nil {
 			return nil, 0, err
 		}
-		out, err := decodeOutput(kind, id, content)
+		out, err := decodeOutput(one.kind, one.id, one.content)
 		if err != nil {
 			malformed++
 			out = messages.Notice{Code: NoticeMalformed, Text: "one output was left out: the kernel sent it in a form that cannot be read"}
@@ -209,13 +235,27 @@ func (k *Kernel) deliverAll(ctx context.Context, x *execution, emit func(context
 		if e, ok := out.(messages.Error); ok {
 			raised = &e.ErrorDetails
 		}
+		if placed != nil {
+			placed(one.number)
+		}
 		switch err := emit(ctx, out); {
 		case errors.Is(err, ErrEnough):
 			return raised, malformed, k.leaveOut(ctx, x)
 		case err != nil:
 			return nil, 0, err
 		}
+		k.note(x, one.number)
 	}
+}
+
+// note notes that an output was taken.
+func (k *Kernel) note(x *execution, number int64) {
+	if !x.keeps {
+		return
+	}
+	k.mu.Lock()
+	x.noted = max(x.noted, number)
+	k.mu.Unlock()
 }
 
 // leaveOut waits for the end of x without its output.

@@ -18,7 +18,8 @@ type execution struct {
 	id string
 	// answer is the type of the reply.
 	answer string
-	// silent is that of the request: such an execution has no execute_input.
+	// silent is that of the request: such an execution has no execute_input. It is set before
+	// the request is sent, as keeps is.
 	silent bool
 	// spool takes what belongs to the execution. The reader puts, Execute gets.
 	spool *spool.Spool
@@ -68,6 +69,14 @@ type execution struct {
 	count, outputs int64
 	// comms asks for the messages of comms.
 	comms bool
+	// keeps says that the kernel is to hold what is not noted; noted is the number up to which
+	// what was handed over is.
+	keeps bool
+	noted int64
+	// left says that it is of another client, see Attach: a question that was handed over there is
+	// still open. before is the number of its id.
+	left   bool
+	before uint64
 	// rateLimited is true when the server said that it drops output.
 	rateLimited bool
 }
@@ -81,11 +90,11 @@ type probe struct {
 	reply, idle bool
 }
 
-// newExecution returns an execution that is about to be sent.
-func newExecution(id, answer string, silent bool, s *spool.Spool) *execution {
+// newExecution returns an execution that is about to be sent, whose reply is of a type.
+func (c *Client) newExecution(id, answer string) *execution {
 	now := time.Now()
 	return &execution{
-		id: id, answer: answer, silent: silent, spool: s,
+		id: id, answer: answer, spool: spool.New(spool.Options{Memory: c.opts.SpoolMemory, Dir: c.opts.SpoolDir}),
 		started: make(chan struct{}), ended: make(chan struct{}),
 		begunAt: now, lastSeen: now, probes: map[string]*probe{}, cursor: newCursor(),
 	}
@@ -370,7 +379,7 @@ func (k *Kernel) markRateLimited(m *message) {
 	keep := !x.abandoned
 	k.mu.Unlock()
 	if keep {
-		k.keep(x, newRecord(recordRateLimited, "", nil))
+		k.keep(x, newRecord(recordRateLimited, 0, "", nil))
 	}
 }
 

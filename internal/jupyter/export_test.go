@@ -39,13 +39,16 @@ func DecodeContent(content []byte) {
 
 // RecordRoundTrip packs and unpacks a record.
 func RecordRoundTrip(kind byte, id string, content []byte) (byte, string, []byte, error) {
-	k, i, c, err := splitRecord(newRecord(recordKind(kind), id, content))
-	return byte(k), i, c, err
+	r, err := splitRecord(newRecord(recordKind(kind), 1<<40, id, content))
+	if err == nil && r.number != 1<<40 {
+		err = errContent
+	}
+	return byte(r.kind), r.id, r.content, err
 }
 
 // SplitRecord unpacks any bytes.
 func SplitRecord(rec []byte) error {
-	_, _, _, err := splitRecord(rec)
+	_, err := splitRecord(rec)
 	return err
 }
 

@@ -87,12 +87,12 @@ func (k *Kernel) introspect(ctx context.Context, typ string, content any, to any
 }
 
 func (k *Kernel) introspectOnce(ctx context.Context, typ string, content any) (execution, error) {
-	x, err := k.begin(ctx, typ, content, true, false)
+	x, err := k.begin(ctx, typ, content, func(x *execution) error { x.silent = true; return nil })
 	if err != nil {
 		return execution{}, err
 	}
 	defer x.spool.Close()
-	if _, _, err := k.deliverAll(ctx, x, func(context.Context, messages.Event) error { return nil }); err != nil {
+	if _, _, err := k.deliverAll(ctx, x, nil, func(context.Context, messages.Event) error { return nil }); err != nil {
 		k.abandon(x)
 		return execution{}, err
 	}

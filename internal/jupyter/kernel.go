@@ -48,6 +48,8 @@ type Kernel struct {
 	mu            sync.Mutex
 	link          *link           // guarded by mu: the latest connection
 	replays       bool            // guarded by mu: the kernel can repeat its output
+	keeps         bool            // guarded by mu: the kernel knows that it is left to another client
+	left          *execution      // guarded by mu: what Attach found and Resume has not taken; nil: nothing
 	kernelSession string          // guarded by mu: "" until the kernel is verified
 	lost          *LostError      // guarded by mu: set once, together with the end of life
 	heard         int64           // guarded by mu: messages of the verified process
@@ -101,8 +103,9 @@ type answer struct {
 	content []byte
 }
 
-// newKernel takes over a connection and starts its reader and its writer.
-func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn) *Kernel {
+// newKernel takes over a connection and starts its reader and its writer. left is what another
+// client has left to it; nil: nothing.
+func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn, left *execution) *Kernel {
 	k := &Kernel{
 		client:  c,
 		id:      id,
@@ -114,9 +117,34 @@ func newKernel(c *Client, id, session string, ws *websocket.Conn, tcp *tunedConn
 	}
 	first := newLink(ws, tcp)
 	k.link, k.v1 = first, first.v1()
+	if left != nil {
+		k.takeOver(left)
+	}
 	k.life, k.end = context.WithCancel(context.Background())
 	k.loops.Go(func() { k.serve(first) })
 	return k
+}
+
+// generation is what the ids of the requests of one client are apart from those of the one before,
+// in whose session it goes on.
+const generation = 1 << 32
+
+// takeOver makes x what the kernel runs, before anything of it is read.
+func (k *Kernel) takeOver(x *execution) {
+	k.replays, k.keeps, k.exec, k.left = true, true, x, x
+	k.ids.Store((x.before/generation + 1) * generation)
+	k.arm <- struct{}{} // for the first question
+}
+
+// dropLeft lets go of what Resume was not called for.
+func (k *Kernel) dropLeft() {
+	k.mu.Lock()
+	x := k.left
+	k.left = nil
+	k.mu.Unlock()
+	if x != nil {
+		x.spool.Close()
+	}
 }
 
 // ID returns the server's id of the kernel.
@@ -222,6 +250,7 @@ func (k *Kernel) hangUp(e *LostError) {
 		_ = k.current().tcp.Close()
 		k.loops.Wait()
 		k.interrupts.Wait()
+		k.dropLeft()
 		k.client.claimed.Delete(k.id)
 	})
 }

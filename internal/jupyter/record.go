@@ -1,6 +1,9 @@
 package jupyter
 
-import "errors"
+import (
+	"encoding/binary"
+	"errors"
+)
 
 // recordKind says what a record in the spool is.
 type recordKind byte
@@ -38,24 +41,40 @@ var outputKinds = map[string]recordKind{
 	typeCommClose:         recordComm,
 }
 
-// newRecord packs a message for the spool: kind, length of id, id, content. Only
+// recordHead is how long a record is before its id.
+const recordHead = 10
+
+// newRecord packs a message for the spool: kind, length of id, number, id, content. Only
 // an input request needs its id again. The content is copied, since it refers
-// to the buffer of the next frame.
-func newRecord(kind recordKind, id string, content []byte) []byte {
+// to the buffer of the next frame. number is the message's in its execution, 0 where
+// there is none.
+func newRecord(kind recordKind, number int64, id string, content []byte) []byte {
 	if len(id) > 255 {
 		id = id[:255]
 	}
-	rec := make([]byte, 0, 2+len(id)+len(content))
+	rec := make([]byte, 0, recordHead+len(id)+len(content))
 	rec = append(rec, byte(kind), byte(len(id)))
+	rec = binary.BigEndian.AppendUint64(rec, uint64(number)) //nolint:gosec // it is not negative
 	rec = append(rec, id...)
 	return append(rec, content...)
 }
 
+// record is one that was unpacked.
+type record struct {
+	kind    recordKind
+	number  int64
+	id      string
+	content []byte
+}
+
 // splitRecord undoes newRecord.
-func splitRecord(rec []byte) (kind recordKind, id string, content []byte, err error) {
-	if len(rec) < 2 || len(rec) < 2+int(rec[1]) {
-		return 0, "", nil, errors.New("a spooled record is damaged")
+func splitRecord(rec []byte) (record, error) {
+	if len(rec) < recordHead || len(rec) < recordHead+int(rec[1]) {
+		return record{}, errors.New("a spooled record is damaged")
 	}
-	n := int(rec[1])
-	return recordKind(rec[0]), string(rec[2 : 2+n]), rec[2+n:], nil
+	end := recordHead + int(rec[1])
+	return record{
+		kind: recordKind(rec[0]), number: int64(binary.BigEndian.Uint64(rec[2:recordHead])), //nolint:gosec // as newRecord wrote it
+		id: string(rec[recordHead:end]), content: rec[end:],
+	}, nil
 }

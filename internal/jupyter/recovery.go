@@ -82,6 +82,11 @@ type repeatContent struct {
 	Since int64 `json:"since"`
 	Until int64 `json:"until"`
 	Limit int   `json:"limit"`
+	// Noted is up to where what was handed over is noted for another client, see
+	// [ExecuteRequest.Keep]; nil: nothing is.
+	Noted *int64 `json:"noted,omitempty"`
+	// Alone says that nobody takes what code has to say.
+	Alone bool `json:"alone,omitempty"`
 }
 
 // EnableReplay says that the kernel numbers the messages about an execution in
@@ -94,6 +99,13 @@ func (k *Kernel) EnableReplay() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.replays = true
+}
+
+// Replays reports whether it does, so that another client can go on with an execution of this one.
+func (k *Kernel) Replays() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.replays
 }
 
 // recoverLocked decides what x asks the kernel for now, when it has numbers.
@@ -153,9 +165,15 @@ func (k *Kernel) recoverLocked(x *execution) (again time.Duration, out []frame, 
 // repeatLocked makes a request; without q it only confirms.
 func (k *Kernel) repeatLocked(x *execution, q *question, limit int) []frame {
 	id := k.newID()
-	f, err := k.message(chanControl, typeRepeatRequest, id, nil, repeatContent{
-		Parent: x.id, Since: x.cursor.next - 1, Until: x.cursor.until(), Limit: limit,
-	})
+	content := repeatContent{Parent: x.id, Since: x.cursor.next - 1, Until: x.cursor.until(), Limit: limit}
+	if x.keeps {
+		noted := x.noted
+		if x.abandoned {
+			noted = content.Since
+		}
+		content.Noted = &noted
+	}
+	f, err := k.message(chanControl, typeRepeatRequest, id, nil, content)
 	if err != nil { // cannot happen: it is numbers and an id
 		return nil
 	}
@@ -211,7 +229,7 @@ func (k *Kernel) lookLocked(x *execution) (arm bool) {
 func (k *Kernel) walk(x *execution, steps []step) {
 	for _, s := range steps {
 		if s.message == nil {
-			k.noteGap(x, s.lost)
+			k.noteGap(x, s.lost, s.to)
 			continue
 		}
 		k.routeExecution(x, s.message)
@@ -239,7 +257,7 @@ func (k *Kernel) withoutNumbers(x *execution) {
 	}
 	k.mu.Unlock()
 	if broke {
-		k.noteGap(x, 0)
+		k.noteGap(x, 0, 0)
 	}
 }
 
@@ -285,6 +303,12 @@ func (k *Kernel) takePage(x *execution, p page) {
 	r.broke, r.chance, r.tries, x.unanswered = false, nil, 0, false
 	k.stats.Replayed += int64(len(p.messages))
 	steps := x.cursor.answer(p)
+	if x.left && p.asks != nil && p.asks.header.Number < before { // the client before has asked
+		again := *p.asks
+		again.header.Number = 0
+		steps = append(steps, step{message: &again})
+	}
+	x.left = x.left && p.more
 	progress := x.cursor.next > before
 	switch {
 	case p.more:
@@ -313,7 +337,7 @@ func (k *Kernel) takePage(x *execution, p page) {
 	k.mu.Unlock()
 
 	if p.sent == 0 && started && broke {
-		k.noteGap(x, 0) // the kernel does not number any more
+		k.noteGap(x, 0, 0) // the kernel does not number any more
 	}
 	k.walk(x, steps)
 	k.afterPage(x, final && !progress)
@@ -355,7 +379,7 @@ func (k *Kernel) goOnWithout(x *execution) {
 	k.armLocked()
 	k.mu.Unlock()
 	if broke {
-		k.noteGap(x, 0)
+		k.noteGap(x, 0, 0)
 	}
 	k.walk(x, steps)
 }

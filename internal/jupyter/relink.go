@@ -61,7 +61,7 @@ func (k *Kernel) relink(why *LostError) *link {
 				return nil
 			}
 			if x := k.attach(l); x != nil {
-				k.noteGap(x, 0)
+				k.noteGap(x, 0, 0)
 			}
 			return l
 		}
@@ -197,9 +197,9 @@ func (k *Kernel) attach(l *link) *execution {
 }
 
 // noteGap notes in the output of x where n messages are missing: exactly so many when
-// they are numbered, at most otherwise, and 0 for an unknown number. It is called by
-// the reader.
-func (k *Kernel) noteGap(x *execution, n int64) {
+// they are numbered, at most otherwise, and 0 for an unknown number. last is the number of the last
+// of them, 0 where they have none. It is called by the reader.
+func (k *Kernel) noteGap(x *execution, n, last int64) {
 	k.mu.Lock()
 	x.gaps++
 	x.gapMessages += n
@@ -207,7 +207,7 @@ func (k *Kernel) noteGap(x *execution, n int64) {
 	keep := !x.abandoned && !x.over
 	k.mu.Unlock()
 	if keep {
-		k.keep(x, newRecord(recordGap, "", g.encode()))
+		k.keep(x, newRecord(recordGap, last, "", g.encode()))
 	}
 }
 

@@ -206,6 +206,6 @@ func (k *Kernel) tellHoles(x *execution) {
 	}
 	k.mu.Unlock()
 	if missing > 0 {
-		k.noteGap(x, missing)
+		k.noteGap(x, missing, 0)
 	}
 }

@@ -89,7 +89,7 @@ func (c *Client) startOnce(ctx context.Context, r StartRequest, stage func(strin
 	if err != nil {
 		return nil, fmt.Errorf("create kernel: %w", err)
 	}
-	k, err := c.connect(late, id, stage, false)
+	k, err := c.connect(late, id, stage, connection{})
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}

@@ -184,6 +184,10 @@ class Keeper:
                 old = path in free and now - free[path] >= e["keep"]
             if old and path in free:
                 os.unlink(path)
+                try:
+                    os.unlink(path[: -len(".json")] + ".log")
+                except FileNotFoundError:
+                    pass
             else:
                 journalled.add(e.get("kernel"))
         self.free, ids = free, list(manager.list_kernel_ids())

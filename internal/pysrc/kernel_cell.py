@@ -164,6 +164,13 @@ class Cell:
         os.environ.update(self._environ)
 
 
+def _answered() -> None:
+    """Has what numbers the kernel's messages know that no question is open."""
+    output = getattr(sys.modules.get("coppice_output"), "output", None)
+    if hasattr(output, "answered"):
+        output.answered()
+
+
 def patch_input(shell: Any) -> None:
     """Has input() and getpass raise InputTimeout when the host says that no answer
     came. Kernels put their own functions in place when they start."""
@@ -174,7 +181,10 @@ def patch_input(shell: Any) -> None:
 
     def request(*args: Any, **kwargs: Any) -> str:
         __tracebackhide__ = True  # IPython leaves the frame out
-        value = ask(*args, **kwargs)
+        try:
+            value = ask(*args, **kwargs)
+        finally:
+            _answered()
         if isinstance(value, str) and value.startswith(_IDLE):
             raise InputTimeout(f"input request timed out: no answer came within {float(value[len(_IDLE):]):g} seconds")
         if isinstance(value, str) and value.startswith(_NONE):

@@ -13,6 +13,10 @@ as it would for a pipe. That bounds the memory of this process and that of the
 server, which otherwise takes without end what its client does not read. A host
 that says nothing for the patience of this side is not waited for any more, and
 then the oldest messages are forgotten, and the host learns which.
+
+A host whose sessions outlive it also says up to where it has noted what it handed
+on. What it has and has not noted is held for the one that comes after it, and that
+one is waited for.
 """
 
 import _thread
@@ -45,6 +49,8 @@ BOXES = 4
 # something while code ran, and afterwards. A host gives a connection up after a
 # minute as well.
 FIRST_PATIENCE, PATIENCE = 2.0, 60.0
+# The same for one whose sessions outlive it: its gateway ends what nobody comes for.
+KEPT_PATIENCE = 3600.0
 
 
 def weigh(content):
@@ -82,6 +88,8 @@ class Box:
         self.sent = 0  # the last number
         self.rows = {}  # number: (weight, message), in the order of numbers
         self.weight = 0  # of the rows
+        self.held = {}  # rows that the host has, and has not noted; their numbers are smaller
+        self.held_weight = 0
         self.done = False  # its idle was sent: what comes now is of its threads
 
 
@@ -105,6 +113,7 @@ class Output:
         self.late = collections.deque()  # stream and text of what no cell printed that runs
         self.late_size = self.late_dropped = 0
         self.current = None  # the header of the cell that runs
+        self.asks = None  # the request whose code waits for a line, and what it was asked with
         self.bell = _thread.allocate_lock()  # locked; whoever waits takes it
         self.bell.acquire()
 
@@ -126,6 +135,8 @@ class Output:
             msg["header"] = dict(msg["header"], coppice_number=box.sent)
             box.rows[box.sent] = (weight, msg)
             box.weight += weight
+            if kind == "input_request":
+                self.asks = (parent["msg_id"], self.row(box.sent, msg))
             if kind == "status" and msg["content"].get("execution_state") == "idle":
                 box.done = True
             self.forget(box)
@@ -174,28 +185,44 @@ class Output:
 
     def forget(self, newest):
         """Keeps the memory within its bounds. The latest message stays, whatever its size."""
-        weight, count = sum(b.weight for b in self.boxes.values()), sum(len(b.rows) for b in self.boxes.values())
+        weight = sum(b.weight + b.held_weight for b in self.boxes.values())
+        count = sum(len(b.rows) + len(b.held) for b in self.boxes.values())
         for box in self.boxes.values():
+            while (weight > ROOM or count > ROOM_MESSAGES) and box.held:
+                lost = box.held.pop(next(iter(box.held)))[0]
+                box.held_weight -= lost
+                weight -= lost
+                count -= 1
             while (weight > ROOM or count > ROOM_MESSAGES) and len(box.rows) > (box is newest):
                 lost = box.rows.pop(next(iter(box.rows)))[0]
                 box.weight -= lost
                 weight -= lost
                 count -= 1
 
-    def confirm(self, request, upto):
-        """Notes that the host has everything up to a number."""
+    def confirm(self, request, upto, noted=None):
+        """Notes that the host has everything up to a number, and up to where it has
+        noted what it handed on; None: it does not, and ends with its sessions."""
         with self.lock:
             box = self.boxes.get(request)
             self.heard += 1
             if self.writer not in (None, _thread.get_ident()):
                 self.patience = PATIENCE  # it can be heard while a cell runs
+            if noted is not None and threading.current_thread() is not threading.main_thread():
+                self.patience = KEPT_PATIENCE
             if box is None:
                 return
             while box.rows:
                 first = next(iter(box.rows))
                 if first > upto:
                     break
-                box.weight -= box.rows.pop(first)[0]
+                row = box.held[first] = box.rows.pop(first)
+                box.weight -= row[0]
+                box.held_weight += row[0]
+            while box.held:
+                first = next(iter(box.held))
+                if noted is not None and first > noted:
+                    break
+                box.held_weight -= box.held.pop(first)[0]
             self.full = self.behind()
         if not self.full:
             try:
@@ -203,29 +230,45 @@ class Output:
             except RuntimeError:
                 pass  # it has been rung
 
+    def alone(self):
+        """Has no cell wait for a host: what it has to say is taken by nobody."""
+        self.patience = 0.0
+
+    def answered(self):
+        """Notes that code has the line that it waited for, or will get none."""
+        self.asks = None
+
+    @staticmethod
+    def row(number, msg):
+        kind = msg["header"]["msg_type"]
+        return {"number": number, "id": msg["header"]["msg_id"], "type": kind, "channel": CHANNELS[kind], "content": msg["content"]}
+
     def page(self, request, since, until, limit):
         """The messages after since, up to until (0: all), as many as limit characters allow.
 
         through says how far the answer goes: a number up to it that is neither in
-        the answer nor with the host is lost.
+        the answer nor with the host is lost. asks is what code waits for an answer to.
         """
         out, through, more = [], 0, False
         with self.lock:
             box = self.boxes.get(request)
             sent = box.sent if box else 0
-            rows = [(n, row) for n, row in box.rows.items() if n > since and (not until or n <= until)] if box else []
+            rows = [*box.held.items(), *box.rows.items()] if box else []
+            rows = [(n, row) for n, row in rows if n > since and (not until or n <= until)]
+            asks = self.asks
         for n, (weight, msg) in rows:
             limit -= weight
             if limit < 0 and out:
                 more = True
                 break
             through = n
-            kind = msg["header"]["msg_type"]
-            out.append({"number": n, "id": msg["header"]["msg_id"], "type": kind, "channel": CHANNELS[kind],
-                        "content": msg["content"]})
+            out.append(self.row(n, msg))
         if not more:
             through = min(until, sent) if until else sent
-        return {"messages": out, "through": through, "sent": sent, "more": more}
+        answer = {"messages": out, "through": through, "sent": sent, "more": more}
+        if asks and asks[0] == request:
+            answer["asks"] = asks[1]
+        return answer
 
     def wait(self):
         """Waits until the host has caught up, or has not said anything for too long."""
@@ -309,7 +352,10 @@ def start(kernel, streams):
 
     async def repeat(stream, ident, parent):
         want = parent["content"]
-        output.confirm(want["parent"], want["since"])
+        if want.get("alone"):
+            output.alone()
+            return
+        output.confirm(want["parent"], want["since"], want.get("noted"))
         if want["limit"] > 0:
             page = output.page(want["parent"], want["since"], want["until"], want["limit"])
             session.send(stream, "coppice_repeat_reply", page, parent, ident=ident)

@@ -33,6 +33,8 @@
 //	gateway.lock               who changes gateway.json: pid, what for, heartbeat
 //	hosts/<place>-<id>.lock    one for each host, locked for as long as it lives
 //	sessions/<hash>.json       the journal: session key, kernel id, gateway
+//	sessions/<hash>.log        what the last call of the session has come to, see package
+//	                           estate; the key of its seal is in the journal
 //	sessions/<hash>.lock       locked by the host that serves the session now
 //	<place>.own                locked by the gateway itself, from before its process
 //	                           begins: whoever starts it hands it the open file

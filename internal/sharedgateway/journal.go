@@ -7,8 +7,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/gofrs/flock"
@@ -35,6 +38,12 @@ type Entry struct {
 	Keep float64 `json:"keep,omitempty"`
 	// News is how the session began. nil: a result has told it.
 	News *News `json:"news,omitempty"`
+	// Seal is the key of the seal of the session's log, beside the journal ([Claim.Log]), which
+	// says what the session's calls have come to. nil: there is none. Name is that of the hosts that
+	// take such calls over, and Python the version of the kernel's.
+	Seal   []byte `json:"seal,omitempty"`
+	Name   string `json:"name,omitempty"`
+	Python string `json:"python,omitempty"`
 }
 
 // News is how a session began, of which no result has told.
@@ -60,14 +69,67 @@ func Take(ctx context.Context, dir string, key messages.SessionKey) (*Claim, err
 	if err := prepare(dir); err != nil {
 		return nil, err
 	}
-	sum := sha256.Sum256([]byte(key.ID()))
-	base := filepath.Join(dir, sessionsDir, hex.EncodeToString(sum[:16]))
-	c := &Claim{key: key, path: base + ".json", lock: flock.New(base+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))}
+	c := claimOf(dir, key)
 	if ok, err := c.lock.TryLockContext(ctx, lockRetry); err != nil || !ok {
 		_ = c.lock.Close()
 		return nil, fmt.Errorf("another process uses the session %q: %w", key.Session, errors.Join(context.Cause(ctx), err))
 	}
 	return c, nil
+}
+
+// claimOf is a claim that is not held yet.
+func claimOf(dir string, key messages.SessionKey) *Claim {
+	sum := sha256.Sum256([]byte(key.ID()))
+	base := filepath.Join(dir, sessionsDir, hex.EncodeToString(sum[:16]))
+	return &Claim{key: key, path: base + journalled, lock: flock.New(base+".lock", flock.SetPermissions(0o600), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))}
+}
+
+// journalled is how the name of an entry ends, and logged that of the log beside it.
+const (
+	journalled = ".json"
+	logged     = ".log"
+)
+
+// logOf is the log beside an entry.
+func logOf(path string) string { return strings.TrimSuffix(path, journalled) + logged }
+
+// Left claims the sessions that have a log, are of hosts with a name, and that no process has, in
+// the order of their files.
+func Left(dir, name string) []*Claim {
+	var all []*Claim
+	if !Supported {
+		return nil
+	}
+	found := entries(dir)
+	for _, path := range slices.Sorted(maps.Keys(found)) {
+		if !found[path].leaves(name) {
+			continue
+		}
+		c := claimOf(dir, found[path].Key)
+		if ok, err := c.lock.TryLock(); err != nil || !ok || c.path != path {
+			_ = c.lock.Close() // it is another host's, or not where its key says
+			continue
+		}
+		if e, there := c.Entry(); !there || !e.leaves(name) { // another host had it meanwhile
+			c.Release()
+			continue
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+func (e Entry) leaves(name string) bool { return len(e.Seal) > 0 && e.Name == name }
+
+// Key is that of the session.
+func (c *Claim) Key() messages.SessionKey { return c.key }
+
+// Log is where the log of the session's calls is, for package estate.
+func (c *Claim) Log() (dir, name string) { return filepath.Split(logOf(c.path)) }
+
+// DropLog removes the log.
+func (c *Claim) DropLog() {
+	_ = os.Remove(logOf(c.path)) // without its seal, which the next entry does not name, it is of no use
 }
 
 // Entry returns what is journalled, false when that is nothing.
@@ -88,8 +150,9 @@ func (c *Claim) Touch() {
 	_ = os.Chtimes(c.path, now, now) // it only ends sooner
 }
 
-// Forget removes the session from the journal.
+// Forget removes the session from the journal, with its log.
 func (c *Claim) Forget() error {
+	c.DropLog()
 	if err := os.Remove(c.path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("forget a session: %w", err)
 	}
@@ -111,7 +174,7 @@ func readEntry(path string) (Entry, error) {
 // entries returns the journal by file.
 func entries(dir string) map[string]Entry {
 	found := map[string]Entry{}
-	paths, _ := filepath.Glob(filepath.Join(dir, sessionsDir, "*.json"))
+	paths, _ := filepath.Glob(filepath.Join(dir, sessionsDir, "*"+journalled))
 	for _, p := range paths {
 		if e, err := readEntry(p); err == nil {
 			found[p] = e

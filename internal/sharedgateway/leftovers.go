@@ -60,13 +60,20 @@ func Leftovers(dir string) ([]Leftover, error) {
 			add(fmt.Sprintf("process %d of a gateway that has ended", e.Process.PID), e.Process.PID, func(ctx context.Context) error { return kill(ctx, e.Process) })
 		}
 		if gone || process.Ended(e.Process) && e.Process.PID != 0 {
-			add(fmt.Sprintf("the journal of session %q, whose kernel has ended", e.Key.Session), 0, removal(path))
+			add(fmt.Sprintf("the journal of session %q, whose kernel has ended", e.Key.Session), 0, removal(path, logOf(path)))
 		}
 	}
 	leases, _ := filepath.Glob(filepath.Join(dir, hostsDir, "*.lock"))
 	for _, path := range leases {
 		if !held(path) {
 			add("the lease of a host that was killed, "+path, 0, removal(path))
+		}
+	}
+	logs, _ := filepath.Glob(filepath.Join(dir, sessionsDir, "*"+logged))
+	for _, path := range logs {
+		base := strings.TrimSuffix(path, logged)
+		if _, err := os.Lstat(base + journalled); errors.Is(err, os.ErrNotExist) && !held(base+".lock") {
+			add("the log of a session that is not journalled, "+path, 0, removal(path))
 		}
 	}
 	for _, path := range unfinished(dir) {
@@ -138,10 +145,12 @@ func kill(ctx context.Context, id process.Identity) error {
 	return nil
 }
 
-func removal(path string) func(context.Context) error {
+func removal(paths ...string) func(context.Context) error {
 	return func(context.Context) error {
-		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("remove what is left: %w", err)
+		for _, path := range paths {
+			if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return fmt.Errorf("remove what is left: %w", err)
+			}
 		}
 		return nil
 	}

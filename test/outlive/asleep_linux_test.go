@@ -91,16 +91,9 @@ func TestAHostIsKilledBeforeItTells(t *testing.T) {
 			require.Equal(t, "1", result.Cells[0].Output)
 			return result
 		}
-		var result messages.Result
-		if k := byID(host)["call-s0"]; c.gateway {
-			require.Nil(t, k)
-			result = call() // the call has no result: the next one tells
-		} else {
-			var err error
-			result, err = k.Result(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
-		}
+		result, err := byID(host)["call-s0"].Result(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
 		if c.asleep {
 			require.Equal(t, messages.StateRestored, result.State)
 			require.Contains(t, result.Restored.Kept, "x")

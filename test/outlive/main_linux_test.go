@@ -43,6 +43,7 @@ type role struct {
 	Calls              [][]string // the cells of each
 	KeepFor            time.Duration
 	Leave              bool // it leaves when its standard input ends
+	Shut               bool // it is shut down then
 	Plain              bool // without KeepSessions
 	// Setup is what each session runs first, in place of noting its number; Asleep has it be
 	// written to disk then.
@@ -94,12 +95,17 @@ func (r role) options() coppice.Options {
 	if r.Gateway {
 		backend = coppice.Gateway(coppice.GatewayOptions{Shared: true, WarmKernels: -1, Idle: time.Second})
 	}
+	var functions []coppice.HostFunction
+	if r.Gateway {
+		functions = []coppice.HostFunction{{Name: "other", Description: "does nothing", Call: func(context.Context, json.RawMessage) (any, error) { return nil, nil }}} //nolint:nilnil // it returns None
+	}
 	most, idle := 400, time.Duration(-1)
 	if r.Most > 0 {
 		most, idle = r.Most, r.Idle
 	}
 	return coppice.Options{
-		Backend: backend, Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
+		HostCalls: coppice.HostCallOptions{Functions: functions}, // a gateway has no calls of the host otherwise
+		Backend:   backend, Home: r.Home, Python: r.Python, Env: env, KeepSessions: !r.Plain, KeepFor: r.KeepFor,
 		MaxSessions: most, Timeout: coppice.NoTimeout, IdleTTL: idle, Hibernate: r.Policy,
 	}
 }
@@ -148,7 +154,11 @@ func (r role) play() error {
 	}
 	if r.Leave {
 		_, _ = bufio.NewReader(os.Stdin).ReadByte()
-		host.Leave(ctx)
+		if r.Shut {
+			host.Shutdown(ctx)
+		} else {
+			host.Leave(ctx)
+		}
 		return nil
 	}
 	select {}

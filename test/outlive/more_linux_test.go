@@ -14,6 +14,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/backends"
 	"github.com/coppice-run/coppice/test/proc"
 )
 
@@ -53,7 +54,15 @@ func custodians(t *testing.T, r role) []int {
 // function of that host fails; a call is interrupted by its next host; one that had ended
 // has its result; and a host that is killed in its turn has lost nothing either.
 func TestWhatIsOpenWhenAHostIsKilled(t *testing.T) {
-	r := newRole(t)
+	t.Run(backends.Runner, func(t *testing.T) {
+		whatIsOpen(t, newRoleOf(t, false), "whether it ran, and how far, is not known")
+	})
+	t.Run(backends.Gateway, func(t *testing.T) { whatIsOpen(t, newRoleOf(t, true), "the host cannot be reached") })
+}
+
+// whatIsOpen is the test for a backend. called is what code is told of a function of the host.
+func whatIsOpen(t *testing.T, r role, called string) {
+	t.Helper()
 	r.Calls = [][]string{
 		{"print('first'); print(input('who? '))"},
 		{"print('first')\ntry:\n    tool.never()\nexcept Exception as e:\n    print(type(e).__name__, e)"},
@@ -97,7 +106,7 @@ func TestWhatIsOpenWhenAHostIsKilled(t *testing.T) {
 		text    string
 	}{
 		{messages.OutcomeOK, "me"},
-		{messages.OutcomeOK, "whether it ran, and how far, is not known"},
+		{messages.OutcomeOK, called},
 		{messages.OutcomeCancelled, "interrupted"},
 		{messages.OutcomeOK, "first"},
 		{messages.OutcomeCancelled, "first"},
@@ -173,7 +182,12 @@ os.write(2, '\u20ac'.encode()[1:] + b' d\n')`, gate)},
 // cell had shown nothing is answered when the third one runs the next cell: it is not that
 // cell's answer.
 func TestAHostIsFollowedTwiceWhileACellIsSilent(t *testing.T) {
-	r := newRole(t)
+	t.Run(backends.Runner, func(t *testing.T) { followedTwice(t, newRoleOf(t, false)) })
+	t.Run(backends.Gateway, func(t *testing.T) { followedTwice(t, newRoleOf(t, true)) })
+}
+
+func followedTwice(t *testing.T, r role) {
+	t.Helper()
 	begun, speak, end := filepath.Join(r.Home, "begun"), filepath.Join(r.Home, "speak"), filepath.Join(r.Home, "end")
 	r.Sessions, r.Calls = 1, [][]string{{
 		fmt.Sprintf("import os, time\nopen(%q, 'w').close()\nfor gate in (%q, %q):\n    while not os.path.exists(gate): time.sleep(.005)\n    print('spoken', flush=True)", begun, speak, end),

@@ -44,27 +44,27 @@ var ends = []struct {
 	{name: "nothing runs", state: both(messages.StateKept), shows: both("0 None")},
 	{
 		name: "a cell prints", cells: []string{"print('first')\n" + waits + "print('second'); n = 1"}, until: printed1,
-		call: on(messages.OutcomeOK, ""), state: both(messages.StateKept), shows: both("0 1"),
+		call: both(messages.OutcomeOK), state: both(messages.StateKept), shows: both("0 1"),
 	},
 	{
 		name: "the host leaves while a cell prints", leave: true, cells: []string{"print('first')\n" + waits + "print('second'); n = 1"}, until: printed1,
-		call: on(messages.OutcomeOK, ""), state: both(messages.StateKept), shows: both("0 1"),
+		call: both(messages.OutcomeOK), state: both(messages.StateKept), shows: both("0 1"),
 	},
 	{
 		name: "a cell waits for input", cells: []string{"n = input('who? ') # %q"}, until: asks, answer: "me",
-		call: on(messages.OutcomeOK, ""), state: both(messages.StateKept), shows: on("0 me", "0 None"),
+		call: both(messages.OutcomeOK), state: both(messages.StateKept), shows: both("0 me"),
 	},
 	{
 		name: "a further cell waits for its turn", cells: []string{"print('first')\n" + waits + "n = 1", "n = 2 # %q"}, until: printed1,
-		call: on(messages.OutcomeOK, ""), state: both(messages.StateKept), shows: on("0 2", "0 1"),
+		call: both(messages.OutcomeOK), state: both(messages.StateKept), shows: both("0 2"),
 	},
 	{
 		name: "a cell runs after a reset", reset: true, cells: []string{"print('first')\n" + waits + "n = 1"}, until: printed1,
-		call: on(messages.OutcomeOK, ""), state: on(messages.StateKept, messages.StateFresh), shows: both("None 1"),
+		call: both(messages.OutcomeOK), state: both(messages.StateKept), shows: both("None 1"),
 	},
 	{
 		name: "what keeps the session is killed, too", keeper: true, cells: []string{"print('first')\n" + waits}, until: printed1,
-		call: on(messages.OutcomeLost, ""), state: both(messages.StateFresh), shows: both("None None"),
+		call: both(messages.OutcomeLost), state: both(messages.StateFresh), shows: both("None None"),
 	},
 }
 

@@ -42,6 +42,12 @@ type Options struct {
 	// KeepFor is how long those sessions live without a host. 0: as long as the gateway says of
 	// sessions that are not used.
 	KeepFor time.Duration
+	// Record has what the calls of those sessions come to be written down, for hosts of the same
+	// Name: they go on there. false: the sessions go on, and not their calls.
+	Record bool
+	Name   string
+	// Warn hears what people should know of sessions that are not taken over. nil: nobody.
+	Warn func(text string, args ...any)
 	// Helpers is the MIME type of the status events of the helpers that every new
 	// kernel of Python has. "": no helpers.
 	Helpers string
@@ -58,12 +64,16 @@ type Options struct {
 type Backend struct {
 	o     Options
 	turns kernel.Turns // of those that are started cold on this machine
+	heirs heirs
 }
 
 // New returns a backend.
 func New(o Options) *Backend {
 	if o.KernelName == "" {
 		o.KernelName = defaultKernel
+	}
+	if o.Warn == nil {
+		o.Warn = func(string, ...any) {}
 	}
 	return &Backend{o: o}
 }
@@ -135,7 +145,7 @@ func (e *Endpoint) died(ctx context.Context, err error) bool {
 
 // startOn makes a kernel on one server.
 func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartOptions, progress func(string)) (*Interpreter, error) {
-	i := &Interpreter{server: server, files: b.o.Files, keepFor: b.o.KeepFor}
+	i := &Interpreter{server: server, files: b.o.Files, keepFor: b.o.KeepFor, records: b.o.Record, name: b.o.Name}
 	var err error
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")
@@ -143,11 +153,17 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 			_, closing := b.o.Server.closing.Load(o.Key)
 			return b.o.Server.leaving.Load() && !closing
 		}
-		if i.claim, err = sharedgateway.Take(ctx, b.o.Journal, o.Key); err != nil {
+		waits := b.heirs.claim(o.Key)
+		if waits != nil {
+			i.claim, i.heir = waits.claim, waits.last
+		} else if i.claim, err = sharedgateway.Take(ctx, b.o.Journal, o.Key); err != nil {
 			return nil, err
 		}
 		b.o.Server.closing.Delete(o.Key) // the claim was free: what was closed is gone
 		switch adopted, err := i.adopt(ctx, o, progress); {
+		case err != nil && waits != nil:
+			b.heirs.put(o.Key, waits) // another attempt may do
+			return nil, err
 		case err != nil:
 			i.claim.Release()
 			return nil, err

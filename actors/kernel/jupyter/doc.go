@@ -18,6 +18,11 @@
 //   - Of shared gateways, a session gets the first that has room for its kernel, and
 //     one more is started when all are full. The end of one costs the kernels on it
 //     and no others.
+//   - With Options.Record, what a call of a kept session comes to is written down before it is handed
+//     on ([Interpreter.Record]), and the id of each request before it is sent. A later host of the same
+//     name goes on with the call: no event twice, none missing that is not told, and no cell twice. That
+//     takes a kernel that numbers what it sends; the calls of others end with their host, and
+//     their cells do not.
 //
 // The mechanisms are in internal/jupyter (the protocol) and
 // internal/kernelserver (the server's process); this package puts them

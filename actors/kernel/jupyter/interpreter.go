@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/estate"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
@@ -43,6 +44,15 @@ type Interpreter struct {
 	news     atomic.Pointer[kernel.News] // how the session began, of which no result has told; for the next host
 	// keepFor is how long it then lives without one, see Options.KeepFor.
 	keepFor time.Duration
+	// records says that the session's calls outlive the host, too, for hosts of a name; book is where
+	// they are written down, nil for nowhere, and heir what an earlier host has begun of the last
+	// one, until adopt has it.
+	records bool
+	name    string
+	book    atomic.Pointer[book]
+	heir    *estate.Running
+	// late is what is to run before the next cell; it belongs to the goroutine that runs calls.
+	late string
 	// running is true while a cell runs.
 	running atomic.Bool
 	closed  sync.Once // of what release does
@@ -66,6 +76,12 @@ func (i *Interpreter) Err() error { return i.lost(i.kernel.Err()) }
 
 // Execute runs one cell.
 func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit func(context.Context, messages.Event) error) (kernel.CellReply, error) {
+	if r.Resume {
+		return i.cell(ctx, r, emit)
+	}
+	if err := i.catchUp(ctx); err != nil {
+		return kernel.CellReply{}, err
+	}
 	if n := i.notice.Swap(nil); n != nil {
 		if err := emit(ctx, *n); err != nil {
 			return kernel.CellReply{}, err
@@ -107,7 +123,9 @@ func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(
 			i.claim.Touch()
 		}
 	}()
-	out, err := i.kernel.Execute(ctx, jupyter.ExecuteRequest{Code: r.Code, AllowStdin: r.AllowStdin, StoreHistory: r.Count, Comms: r.Comms},
+	book := i.book.Load()
+	run, request, emit := book.cell(r, i.kernel, emit)
+	out, err := run(ctx, request,
 		func(c context.Context, e messages.Event) error {
 			if question, ok := e.(messages.InputRequest); ok {
 				i.calls.asked(question.ID)
@@ -123,7 +141,7 @@ func (i *Interpreter) cell(ctx context.Context, r kernel.CellRequest, emit func(
 	}
 	reply := kernel.CellReply{
 		OK: out.Status == jupyter.ReplyOK, Exited: out.Exited, ExecutionCount: out.ExecutionCount,
-		Incomplete: out.Incomplete, Duration: out.Duration,
+		Incomplete: book.incomplete(out.Incomplete), Duration: out.Duration,
 	}
 	if out.Error != nil {
 		reply.Error = out.Error
@@ -287,14 +305,14 @@ func (i *Interpreter) AnswerInput(ctx context.Context, id string, a messages.Inp
 	if !i.calls.open(id) {
 		return nil
 	}
+	value := pysrc.NoInput(a.Reason)
 	switch {
 	case a.Status == messages.InputAccepted:
-		return i.kernel.Input(ctx, a.Value)
+		value = a.Value
 	case a.Idle > 0:
-		return i.kernel.Input(ctx, pysrc.IdleInput(a.Idle.Seconds()))
-	default:
-		return i.kernel.Input(ctx, pysrc.NoInput(a.Reason))
+		value = pysrc.IdleInput(a.Idle.Seconds())
 	}
+	return i.kernel.Input(ctx, value)
 }
 
 // Close deletes the kernel. A server that cannot be asked any more is no
@@ -304,6 +322,7 @@ func (i *Interpreter) Close(ctx context.Context) error {
 		i.server.Bridge.Unregister(i.calls.session)
 	}
 	if i.Leaving() && i.kernel.Err() == nil && !i.running.Load() {
+		i.closeBook()
 		if err := i.journal(); err == nil {
 			i.kernel.Detach()
 			i.release()
@@ -361,4 +380,6 @@ var (
 	_ kernel.Killer      = (*Interpreter)(nil)
 	_ kernel.Backlogged  = (*Interpreter)(nil)
 	_ kernel.Witness     = (*Interpreter)(nil)
+	_ kernel.Recorded    = (*Interpreter)(nil)
+	_ kernel.Leaver      = (*Interpreter)(nil)
 )

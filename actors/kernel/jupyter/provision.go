@@ -15,6 +15,7 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
+	"github.com/coppice-run/coppice/messages"
 )
 
 // MaxKernels is how many kernels one Kernel Gateway holds: each takes 6 of the 1,023
@@ -225,6 +226,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	if s.KeepFor < 0 {
 		return nil, errors.New("KeepFor is negative; use 0 for the default")
 	}
+	record := s.Keep
 	s.Keep = s.Keep || o.KeepSessions
 	if s.Keep && !o.Shared {
 		return nil, errors.New("sessions outlive their host in a shared gateway only: KeepSessions needs GatewayOptions.Shared")
@@ -243,7 +245,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 		journal = sharedgateway.DirIn(s.Dir)
 	}
 	return &provided{
-		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, KeepFor: s.KeepFor, Modules: s.Modules, Files: s.Limits.Files}),
+		Backend: New(Options{Server: server, KernelName: o.KernelName, Helpers: s.StatusMIME, Journal: journal, KeepFor: s.KeepFor, Record: record, Name: s.KeepName, Warn: s.Warn, Modules: s.Modules, Files: s.Limits.Files}),
 		Server:  server, site: s, remotes: remotes, level: level, description: description,
 	}, nil
 }
@@ -279,8 +281,34 @@ func (p *provided) Brood() (from process.Identity, waiting []int) {
 // Refused returns the hosts of the network that were asked for and refused.
 func (p *provided) Refused() []kernel.Refusal { return p.Server.egress.Refused() }
 
-// Close removes the folders of what stands behind walls.
+// Inherit takes over the sessions whose last call an earlier host has written down.
+func (p *provided) Inherit(context.Context) ([]kernel.Inherited, error) {
+	o := p.Backend.o
+	if o.Journal == "" || !o.Record {
+		return nil, nil
+	}
+	return p.Backend.heirs.inherit(o.Journal, o.Name, o.Warn), nil
+}
+
+// Disown has the kernel that waits for a start with a key go on without its call: it is the
+// next start's.
+func (p *provided) Disown(_ context.Context, key messages.SessionKey) { p.Backend.heirs.disown(key) }
+
+// Kept reports whether sessions would outlive the host.
+func (p *provided) Kept() (kept bool, why string) {
+	if p.Server.o.URL != "" {
+		return false, "the server is one that somebody else runs"
+	}
+	return true, ""
+}
+
+// Lasts says that sessions outlive Shutdown, too.
+func (p *provided) Lasts() {}
+
+// Close removes the folders of what stands behind walls, and leaves what was not started to
+// another host.
 func (p *provided) Close() error {
+	p.Backend.heirs.release()
 	return errors.Join(p.Server.folders.Remove(), p.Server.egress.Close())
 }
 
@@ -321,6 +349,8 @@ var (
 
 	_ kernel.Served    = (*provided)(nil)
 	_ kernel.Keeper    = (*provided)(nil)
+	_ kernel.Heir      = (*provided)(nil)
+	_ kernel.Lasting   = (*provided)(nil)
 	_ kernel.Checker   = (*provided)(nil)
 	_ kernel.Secretive = (*provided)(nil)
 	_ kernel.Isolator  = (*provided)(nil)

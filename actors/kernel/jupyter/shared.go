@@ -85,15 +85,9 @@ func ours(env map[string]string) []string {
 	return names
 }
 
-// Why the kernel of a session is gone that an earlier host has left.
-const (
-	goneWithGateway = "the gateway that kept the session after the end of an earlier host has ended"
-	goneMeanwhile   = "the session's kernel has ended after its host had"
-)
-
 // missing notes that the journal names a kernel that is gone, which the first result tells.
 func (i *Interpreter) missing(why string) error {
-	i.info.Earlier = why
+	i.info.Earlier, i.heir = why, nil
 	return i.claim.Forget()
 }
 
@@ -117,7 +111,13 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	}
 	progress("taking over the session's kernel")
 	i.server = on
-	k, err := on.Client.Adopt(ctx, e.Kernel, progress)
+	runs := i.heir != nil && i.heir.Begun
+	var k *jupyter.Kernel
+	if runs {
+		k, err = on.Client.Attach(ctx, e.Kernel, jupyter.Left{Request: i.heir.Ref, Seen: int64(i.heir.At.Frame), Comms: i.heir.Exec.Comms}, progress) //nolint:gosec // it was one
+	} else {
+		k, err = on.Client.Adopt(ctx, e.Kernel, progress)
+	}
 	on.shards.leave(on, k)
 	var gone *jupyter.LostError
 	switch {
@@ -127,6 +127,9 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 		return false, err
 	}
 	i.kernel, i.info.ID, i.info.Kept, i.info.News = k, k.ID(), true, (*kernel.News)(e.News)
+	if i.heir != nil {
+		i.info.News = (*kernel.News)(i.heir.News)
+	}
 	i.news.Store(i.info.News)
 	i.outlives.Store(true)
 	if i.python = k.Info().Language == "python"; !i.python {
@@ -134,14 +137,21 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 	}
 	env, place := i.hostPlace(o.Env)
 	code, err := pysrc.KernelCode(place.URL, place.Token, place.Session)
-	if err == nil {
+	if err == nil && runs { // the rest is done when that has ended
+		i.late = envCode(env) + code
+		i.info.PID, i.info.Python, i.identity = e.Process.PID, e.Python, e.Process
+		i.openBook(e.Seal)
+		err = i.journal()
+	} else if err == nil {
 		var reply jupyter.ExecuteReply
 		if reply, err = i.silently(ctx, envCode(env)+code); err == nil {
 			i.learn(reply)
+			i.openBook(e.Seal)
 			err = i.journal()
 		}
 	}
 	if err != nil {
+		i.closeBook()
 		k.Detach()
 		return false, fmt.Errorf("take over the session's kernel: %w", err)
 	}
@@ -153,6 +163,7 @@ func (i *Interpreter) adopt(ctx context.Context, o kernel.StartOptions, progress
 func (i *Interpreter) Outlive(_ context.Context, _ []string, news *kernel.News) {
 	if i.claim != nil && !i.outlives.Load() {
 		i.news.Store(news)
+		i.openBook(nil)
 		i.outlives.Store(i.journal() == nil) // else no other host would find it
 	}
 }
@@ -176,8 +187,50 @@ func (i *Interpreter) journal() error {
 	at := i.server.Shared
 	return i.claim.Write(sharedgateway.Entry{
 		Kernel: i.kernel.ID(), Gateway: at.Process, Fingerprint: at.Fingerprint, Shard: at.Shard, Process: i.identity, Keep: i.keepFor.Seconds(),
-		News: (*sharedgateway.News)(i.news.Load()),
+		News: (*sharedgateway.News)(i.news.Load()), Seal: i.book.Load().key(), Name: i.name, Python: i.info.Python,
 	})
+}
+
+// openBook begins to write down what the session's calls come to, or goes on with what an earlier
+// host has written under a seal. Where that cannot be, they end with this host.
+func (i *Interpreter) openBook(seal []byte) {
+	if !i.records || !i.python || !i.kernel.Replays() {
+		i.claim.DropLog()
+		return
+	}
+	b, err := newBook(i.claim, seal, i.heir, i.info.Earlier)
+	if i.heir = nil; err == nil {
+		i.book.Store(b)
+	}
+}
+
+// closeBook leaves the log to the next host, or removes it when the call in it has ended here.
+func (i *Interpreter) closeBook() {
+	if b := i.book.Load(); b != nil && !b.close() {
+		i.book.Store(nil)
+	}
+}
+
+// Record returns where it is written down what the session's calls have come to; nil: they end
+// with the host.
+func (i *Interpreter) Record() kernel.Record {
+	b := i.book.Load()
+	if b == nil || !i.outlives.Load() {
+		return nil
+	}
+	return b
+}
+
+// catchUp gives a kernel that ran on what it needs of this host.
+func (i *Interpreter) catchUp(ctx context.Context) error {
+	if i.late == "" {
+		return nil
+	}
+	if _, err := i.silently(ctx, i.late); err != nil {
+		return fmt.Errorf("take over the session's kernel: %w", err)
+	}
+	i.late = ""
+	return nil
 }
 
 // forget ends the session's place in the journal: its kernel is gone.
@@ -186,6 +239,7 @@ func (i *Interpreter) forget() {
 		i.hasAnswered(false)
 		i.server.warm.gone()
 		if i.claim != nil {
+			i.closeBook()
 			_ = i.claim.Forget() // it names a kernel that is gone, which the next host sees
 			i.claim.Release()
 		}

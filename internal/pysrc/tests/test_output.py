@@ -97,6 +97,44 @@ class OutputTest(unittest.TestCase):
         self.output.confirm("r", 3)
         self.assertEqual(3, len(self.output.boxes["r"].rows))
 
+    def test_what_is_not_noted_is_held(self):
+        self.send(10)
+        self.output.confirm("r", 7, 3)
+        self.assertEqual(([4, 5, 6, 7, 8, 9, 10], 10, 10, False), self.numbers(since=3))
+        box = self.output.boxes["r"]
+        self.assertEqual((3, 4), (len(box.rows), len(box.held)), "what has arrived is not ahead")
+        self.output.confirm("r", 7, 6)
+        self.output.confirm("r", 5, 2)
+        self.assertEqual([7, 8, 9, 10], self.numbers()[0])
+        self.output.confirm("r", 10, 6)
+        self.send(40, text="x" * (1 << 20))
+        self.assertLessEqual(box.weight + box.held_weight, ko.ROOM)
+        self.assertEqual((0, 0), (len(box.held), box.held_weight), "what the host has goes first")
+        self.output.confirm("r", 50)
+        self.assertEqual((0, 0, 0), (len(box.rows), box.weight, box.held_weight), "a host without a next one notes nothing")
+
+    def test_a_host_that_others_come_after_is_waited_for(self):
+        self.send(ko.WINDOW_MESSAGES + 1)
+        self.output.confirm("r", 0, 0)
+        self.assertEqual(ko.FIRST_PATIENCE, self.output.patience, "it cannot be heard while a cell runs")
+        told = threading.Thread(target=self.output.confirm, args=("r", 0, 0))
+        told.start()
+        told.join()
+        self.assertEqual(ko.KEPT_PATIENCE, self.output.patience)
+        self.output.alone()
+        self.output.wait()
+        self.assertEqual(0.0, self.output.patience)
+
+    def test_a_question_is_told_while_it_is_open(self):
+        self.assertNotIn("asks", self.output.page("r", 0, 0, 1000))
+        self.send(kind="input_request", text="who?")
+        self.output.confirm("r", 1)
+        page = self.output.page("r", 1, 0, 1000)
+        self.assertEqual(([], 1, "input_request", "stdin"), (page["messages"], *[page["asks"][k] for k in ("number", "type", "channel")]))
+        self.assertNotIn("asks", self.output.page("other", 0, 0, 1000))
+        self.output.answered()
+        self.assertNotIn("asks", self.output.page("r", 0, 0, 1000))
+
     def test_the_memory_is_bounded(self):
         self.send(100, text="x" * (1 << 20))
         box = self.output.boxes["r"]
