@@ -59,17 +59,14 @@ func (t those) parts() map[process.Part]int {
 }
 
 // now returns the kernels and the processes of the workspace as they are. Whoever wants to
-// end processes asks after it has looked for them: what became a kernel meanwhile is one.
-func (w *Workspace) now() those {
+// end processes asks after it has looked for them, which are members: what became a kernel
+// meanwhile is one.
+func (w *Workspace) now(members []process.Member) those {
 	t := those{waits: map[int]bool{}, forked: map[int]bool{}}
 	if w.place.Brood != nil {
 		from, waiting := w.place.Brood.Brood()
 		if from.PID > 0 {
-			if made, err := process.Descendants(from); err == nil {
-				for _, id := range made {
-					t.forked[id.PID] = true
-				}
-			}
+			t.forked = below(from.PID, members)
 		}
 		for _, pid := range waiting {
 			t.waits[pid] = true
@@ -77,6 +74,41 @@ func (w *Workspace) now() those {
 	}
 	t.kernels, t.running = w.roots()
 	return t
+}
+
+// below returns those of members that descend from a process, without itself.
+func below(from int, members []process.Member) map[int]bool {
+	parents := make(map[int]int, len(members))
+	for _, m := range members {
+		parents[m.PID] = m.Parent
+	}
+	found := map[int]bool{}
+	for _, m := range members {
+		at := m.Parent
+		for range members {
+			parent, known := parents[at]
+			if at == from || !known {
+				break
+			}
+			at = parent
+		}
+		if at == from {
+			found[m.PID] = true
+		}
+	}
+	return found
+}
+
+// members returns what is in the workspace, with those of roots. Where it has a control group, all of
+// it is in there, and nothing else of the machine is looked at, nor memory; what has left its group is
+// found where all says so.
+func (w *Workspace) members(all bool, roots ...int) ([]process.Member, error) {
+	if w.group == nil || w.place.Inside || all {
+		return process.Tally(w.mark, slices.Concat(roots, w.runIn(), w.inGroup()))
+	}
+	pids := append(w.inGroup(), roots...)
+	slices.Sort(pids)
+	return process.TallyOf(slices.Compact(pids))
 }
 
 // parties puts members together by what they descend from, or have descended from.
@@ -154,14 +186,15 @@ func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over 
 		members = nil
 	}
 	defer w.parting.Unlock()
-	t := w.now()
 	if members == nil {
+		var t those
+		t.kernels, t.running = w.roots()
 		var err error
-		if members, err = process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup())); err != nil {
+		if members, err = w.members(false, t.pids()...); err != nil {
 			return
 		}
-		t = w.now()
 	}
+	t := w.now(members)
 	if len(members) <= w.o.Total.Processes { // somebody else has seen to it
 		return
 	}
@@ -208,24 +241,28 @@ func (w *Workspace) tooMany(ctx context.Context, members []process.Member, over 
 // is found of it any more; while something is, again is called now and then.
 // given is a kernel that ends with it, 0 for none. w.parting is held.
 func (w *Workspace) endParty(ctx context.Context, root int, part process.Part, again func(), given int) {
-	asked := time.Now()
+	asked, all := time.Now(), w.group == nil
 	for quiet := 0; quiet < quietLooks && ctx.Err() == nil; {
-		members, err := process.Tally(w.mark, append(w.inGroup(), root))
+		members, err := w.members(all, root)
 		if err != nil {
 			return
 		}
-		t, found := w.now(), []process.Identity(nil)
+		t, found := w.now(members), []process.Identity(nil)
 		t.given = given
 		for _, p := range parties(members, t) {
 			if p.root == root && root != nobody || p.root == nobody && p.part == part {
 				found = append(found, p.prey(t)...)
 			}
 		}
+		if len(found) == 0 && !all {
+			all = true // nothing of it is left in the group
+			continue
+		}
 		if len(found) == 0 {
 			quiet++
 			continue
 		}
-		quiet = 0
+		quiet, all = 0, w.group == nil
 		if time.Since(asked) >= askAgain { // it goes on: what was asked of it was lost
 			asked = time.Now()
 			again()

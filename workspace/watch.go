@@ -120,7 +120,7 @@ func (a *watch) look(ctx context.Context) (l looked) {
 	}
 	var t those
 	t.kernels, t.running = w.roots()
-	members, err := process.Tally(w.mark, slices.Concat(t.pids(), w.runIn(), w.inGroup()))
+	members, err := w.members(false, t.pids()...)
 	if err != nil {
 		return l // this system cannot tell, and such limits were refused
 	}
@@ -137,7 +137,10 @@ func (a *watch) look(ctx context.Context) (l looked) {
 		sum += max(m.Memory, 0)
 	}
 	w.mu.Lock()
-	w.used.At, w.used.Memory, w.used.Processes = time.Now(), sum, n
+	w.used.At, w.used.Processes = time.Now(), n
+	if w.group == nil || w.place.Inside { // else the group has told its memory
+		w.used.Memory = sum
+	}
 	l.busy = w.uses > 0 || len(members) > len(t.kernels)
 	w.mu.Unlock()
 	w.forgetKernels()

@@ -44,6 +44,9 @@ func TestAProcessOutlivesItsFirstThread(t *testing.T) {
 		require.Positive(t, m.Memory, "of %v", m.Identity)
 	}
 	require.Len(t, all, 2)
+	few, err := process.TallyOf([]int{id.PID, below.PID})
+	require.NoError(t, err)
+	require.Len(t, few, 2)
 	rss, err := process.RSS(id.PID)
 	require.NoError(t, err)
 	require.Positive(t, rss)

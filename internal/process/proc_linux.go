@@ -87,9 +87,20 @@ func parseStat(b []byte) (stat, error) {
 	if end < 0 {
 		return stat{}, errors.New("no process name in the stat line")
 	}
-	f := bytes.Fields(b[end+1:])
-	if len(f) < 20 || len(f[0]) != 1 {
-		return stat{}, fmt.Errorf("%d fields after the name in the stat line", len(f))
+	// bytes.Fields would have the line, and the list of its fields, on the heap: this is read for
+	// each process of the machine, while sessions are to answer.
+	const least, most = 20, 22
+	var f [most][]byte
+	n := 0
+	for rest := bytes.TrimSpace(b[end+1:]); n < most && len(rest) > 0; n++ {
+		f[n] = rest
+		if at := bytes.IndexByte(rest, ' '); at >= 0 {
+			f[n] = rest[:at]
+		}
+		rest = bytes.TrimLeft(rest[len(f[n]):], " ")
+	}
+	if n < least || len(f[0]) != 1 {
+		return stat{}, fmt.Errorf("%d fields after the name in the stat line", n)
 	}
 	ppid, err := strconv.Atoi(string(f[1]))
 	if err != nil {
@@ -112,8 +123,8 @@ func parseStat(b []byte) (stat, error) {
 		return stat{}, fmt.Errorf("threads in the stat line: %w", err)
 	}
 	var pages int64
-	if len(f) > 21 {
-		pages, _ = strconv.ParseInt(string(f[21]), 10, 64) // 0: it has none that it could tell of
+	if n == most {
+		pages, _ = strconv.ParseInt(string(f[most-1]), 10, 64) // 0: it has none that it could tell of
 	}
 	return stat{state: f[0][0], ppid: ppid, threads: threads, start: start, cpu: user + system, pages: pages}, nil
 }
@@ -144,11 +155,12 @@ func RSS(pid int) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}
-	f := bytes.Fields(b)
-	if len(f) < 2 {
-		return 0, fmt.Errorf("read the memory of process %d: %d fields in statm", pid, len(f))
+	_, rest, ok := bytes.Cut(b, []byte(" ")) // bytes.Fields would have room on the heap
+	resident, _, more := bytes.Cut(rest, []byte(" "))
+	if !ok || !more {
+		return 0, fmt.Errorf("read the memory of process %d: no second field in statm", pid)
 	}
-	pages, err := strconv.ParseInt(string(f[1]), 10, 64)
+	pages, err := strconv.ParseInt(string(resident), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("read the memory of process %d: %w", pid, err)
 	}

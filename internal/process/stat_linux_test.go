@@ -35,6 +35,13 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+// TestALineIsReadWithoutRoomOnTheHeap: the table of all processes is read while sessions are to answer,
+// and what is thrown away there is collected beside them.
+func TestALineIsReadWithoutRoomOnTheHeap(t *testing.T) {
+	line := []byte(statLine)
+	require.Zero(t, testing.AllocsPerRun(100, func() { _, _ = parseStat(line) })) // TestParseStat has the answers
+}
+
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte(statLine))
 	f.Add([]byte("1 (a) b) c)"))

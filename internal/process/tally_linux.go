@@ -60,9 +60,32 @@ func Tally(m Mark, roots []int) ([]Member, error) {
 	return found, nil
 }
 
+// TallyOf returns those of the processes with these numbers that have not ended, without what they
+// have in memory. Of the others of the machine it takes no notice.
+func TallyOf(pids []int) ([]Member, error) {
+	found := make([]Member, 0, len(pids))
+	for _, pid := range pids {
+		s, err := readStat(pid)
+		if Exhausted(err) {
+			return nil, err
+		}
+		if err != nil || s.ended() {
+			continue
+		}
+		m := Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid, Memory: -1}
+		if _, m.Part, err = marksOf(pid); Exhausted(err) {
+			return nil, fmt.Errorf("read the mark of process %d: %w", pid, err)
+		}
+		found = append(found, m)
+	}
+	return found, nil
+}
+
 // memoryOf reads what a process has in memory that is no file's; -1: it cannot be read.
 func memoryOf(pid int) int64 {
-	b, err := os.ReadFile(ofMemory(pid, "status"))
+	const enough = 4096 // some sixty lines; the list of processors, which is as long as there are many, comes after
+	var room [enough]byte
+	b, err := readShort(ofMemory(pid, "status"), room[:])
 	if err != nil {
 		return -1
 	}
@@ -79,13 +102,16 @@ func Proportional(pid int) (int64, error) {
 	return kib(b, "Pss_Anon:") + kib(b, "Pss_Shmem:"), nil
 }
 
-// kib reads a line of the form "Name:   12 kB", 0 where there is none.
+// kib reads a line of the form "Name:   12 kB" that is not the first, 0 where there is none.
 func kib(b []byte, name string) int64 {
-	for line := range bytes.Lines(b) {
-		if rest, ok := bytes.CutPrefix(line, []byte(name)); ok {
-			n, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
-			return n << 10
-		}
+	at := bytes.Index(b, []byte("\n"+name))
+	if at < 0 {
+		return 0
 	}
-	return 0
+	rest := b[at+1+len(name):]
+	if end := bytes.IndexByte(rest, '\n'); end >= 0 {
+		rest = rest[:end]
+	}
+	n, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
+	return n << 10
 }

@@ -10,6 +10,9 @@ const Tallies = false
 // Tally finds nothing: this system has no marks, and tells no parents cheaply.
 func Tally(Mark, []int) ([]Member, error) { return nil, errors.ErrUnsupported }
 
+// TallyOf finds nothing.
+func TallyOf([]int) ([]Member, error) { return nil, errors.ErrUnsupported }
+
 // Proportional fails: this system does not tell.
 func Proportional(int) (int64, error) { return 0, errors.ErrUnsupported }
 
