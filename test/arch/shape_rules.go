@@ -28,7 +28,7 @@ var knots = map[string]struct {
 	"actors/kernel/runner":   {16, "one interpreter, whose start, execution, control, end and inheritance are a file each"},
 	"actors/launcher":        {13, "one handler of runs, with a file for each thing that it decides"},
 	"agent":                  {10, "one tool is a value that calls the next: python falls back to bash, notebooks run python"},
-	"bench/scenario":         {11, "each scenario is a file, and the table of them names all"},
+	"bench/scenario":         {12, "each scenario is a file, and the table of them names all"},
 	"cmd/internal/fleetapi":  {14, "one node: what a request is about, where that is, and what becomes of the node are a file each"},
 	"cmd/internal/cli":       {19, "serve: what it is asked for, a fleet, its tenants, and how it is replaced and ends are a file each"},
 	"cmd/internal/httpapi":   {13, "one handler, with a file for each resource"},
