@@ -84,6 +84,22 @@ var calls = map[string]struct {
 			messages.Final{Result: messages.Result{Outcome: messages.OutcomeError, State: messages.StateKept, Cells: cells("error", "pending")}},
 		},
 	},
+	"restored": {
+		cells: []messages.Cell{{Code: "x + 1"}},
+		events: []messages.Event{
+			running(0), complete(0),
+			messages.Final{Result: messages.Result{Outcome: messages.OutcomeOK, State: messages.StateRestored, Cells: cells("complete"), Restored: &messages.Restored{Memory: messages.Memory{Kept: []string{"x"}}}}},
+		},
+	},
+	"restored_in_part": {
+		cells: []messages.Cell{{Code: "x + 1"}},
+		events: []messages.Event{
+			running(0), complete(0),
+			messages.Final{Result: messages.Result{Outcome: messages.OutcomeOK, State: messages.StateRestored, Cells: cells("complete"), Restored: &messages.Restored{Memory: messages.Memory{
+				Kept: []string{"x"}, Lost: []messages.LostName{{Name: "s", Type: "socket.socket", Reason: "a connection ends with its process"}},
+			}}}},
+		},
+	},
 	"lost": {
 		cells: []messages.Cell{{Title: "dies"}},
 		events: []messages.Event{

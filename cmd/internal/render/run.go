@@ -269,6 +269,12 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 			res.Reason = ""
 		}
 		add(yellow, "! state lost: "+gone(res))
+	case res.State == messages.StateRestored && res.Restored != nil:
+		if r := res.Restored; len(r.Changed)+len(r.Lost)+len(r.Notes) > 0 {
+			add(yellow, "! "+r.String())
+		} else {
+			add(dim, "· "+r.String())
+		}
 	case res.Variables() != "":
 		add(yellow, "! new kernel"+because)
 	}
