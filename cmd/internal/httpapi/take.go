@@ -69,14 +69,11 @@ type Left struct {
 	done  chan struct{} // closed once nothing more is
 }
 
-// whole is an execution that was left, with its events.
+// whole is an execution that was left, with those of its events that were read ahead.
 type whole struct {
 	leftExecution
 	entries [][]byte
 }
-
-// mostEvents bounds the events of an execution.
-const mostEvents = 16 << 20
 
 // mostAhead is how many bytes of events are read ahead of TakeOver.
 const mostAhead = 32 << 20
@@ -96,11 +93,13 @@ func ReadLeft(from io.Reader) *Left {
 				l.err = err
 				return
 			}
-			for n := range one.entries {
-				if one.entries[n], l.err = l.in.raw(); l.err != nil {
+			for range one.Events {
+				entry, err := l.in.raw()
+				if err != nil {
+					l.err = err
 					return
 				}
-				size += len(one.entries[n])
+				one.entries, size = append(one.entries, entry), size+len(entry)
 			}
 			l.ahead = append(l.ahead, one)
 		}
@@ -115,18 +114,10 @@ func (l *Left) Close() {
 	}
 }
 
-// next reads an execution without its events, for which it has the room.
+// next reads an execution, without its events.
 func (i *imported) next() (*whole, error) {
 	var w whole
-	err := i.line(&w.leftExecution)
-	if err == nil && w.Events > mostEvents {
-		err = errors.New("read what the server before this one has left: an execution has too many events")
-	}
-	if err != nil {
-		return nil, err
-	}
-	w.entries = make([][]byte, w.Events)
-	return &w, nil
+	return &w, i.line(&w.leftExecution)
 }
 
 // execution returns one by its place, the next of those that were not read ahead.
@@ -140,12 +131,13 @@ func (l *Left) execution(n int) (*whole, error) {
 }
 
 // event returns an event of an execution, from what was read ahead or else from what is there.
-func (l *Left) event(w *whole, n int) ([]byte, error) {
-	if entry := w.entries[n]; entry != nil {
-		w.entries[n] = nil // it is in its log from now on
-		return entry, nil
+func (l *Left) event(w *whole, n uint64) ([]byte, error) {
+	if n >= uint64(len(w.entries)) {
+		return l.in.raw()
 	}
-	return l.in.raw()
+	entry := w.entries[n]
+	w.entries[n] = nil // it is in its log from now on
+	return entry, nil
 }
 
 // TakeOver goes on with what a server before this one has left: with the executions that it
@@ -197,7 +189,7 @@ func (a *API) pin(keys []messages.SessionKey) {
 func (a *API) goOnWith(left *Left, one *whole, k *coppice.KeptCall) error {
 	follows := k != nil && !one.Ended
 	log := a.newLog()
-	for n := range one.entries {
+	for n := range one.Events {
 		entry, err := left.event(one, n)
 		if err != nil {
 			return err
@@ -206,7 +198,7 @@ func (a *API) goOnWith(left *Left, one *whole, k *coppice.KeptCall) error {
 			continue // the host tells all of it again
 		}
 		to := log.Append
-		if one.Ended && n+1 == len(one.entries) {
+		if one.Ended && n+1 == one.Events {
 			to = log.Finish
 		}
 		if err := to(func(uint64) ([]byte, error) { return entry, nil }); err != nil {
