@@ -24,20 +24,17 @@ func Tally(m Mark, roots []int) ([]Member, error) {
 		in[pid] = true
 	}
 	for _, pid := range pids {
-		s, err := readStat(pid)
-		if Exhausted(err) {
+		p, of, err := member(pid)
+		if err != nil {
 			return nil, err
 		}
-		if err != nil || s.ended() {
+		if p.PID == 0 {
 			continue
 		}
-		p := Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid}
-		of, part, err := marksOf(pid)
-		if Exhausted(err) {
-			return nil, fmt.Errorf("read the mark of process %d: %w", pid, err)
-		}
-		if err == nil && of == m && m != 0 {
-			in[pid], p.Part = true, part
+		if of == m && m != 0 {
+			in[pid] = true
+		} else {
+			p.Part = 0
 		}
 		all[pid] = p
 	}
@@ -65,20 +62,38 @@ func Tally(m Mark, roots []int) ([]Member, error) {
 func TallyOf(pids []int) ([]Member, error) {
 	found := make([]Member, 0, len(pids))
 	for _, pid := range pids {
-		s, err := readStat(pid)
-		if Exhausted(err) {
+		m, _, err := member(pid)
+		if err != nil {
 			return nil, err
 		}
-		if err != nil || s.ended() {
-			continue
+		if m.PID != 0 {
+			m.Memory = -1
+			found = append(found, m)
 		}
-		m := Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid, Memory: -1}
-		if _, m.Part, err = marksOf(pid); Exhausted(err) {
-			return nil, fmt.Errorf("read the mark of process %d: %w", pid, err)
-		}
-		found = append(found, m)
 	}
 	return found, nil
+}
+
+// member looks at a process, without what it has in memory, and returns what it is marked with.
+// One that has ended, or cannot be read, is none. The error says that this process has no more room.
+func member(pid int) (m Member, of Mark, err error) {
+	s, err := readStat(pid)
+	switch {
+	case Exhausted(err):
+		return m, 0, err
+	case err != nil || s.ended():
+		return m, 0, nil
+	}
+	m = Member{Identity: Identity{PID: pid, Start: s.startTime()}, Parent: s.ppid}
+	of, part, err := marksOf(pid)
+	switch {
+	case Exhausted(err):
+		return Member{}, 0, fmt.Errorf("read the mark of process %d: %w", pid, err)
+	case err != nil:
+		return m, 0, nil
+	}
+	m.Part = part
+	return m, of, nil
 }
 
 // memoryOf reads what a process has in memory that is no file's; -1: it cannot be read.

@@ -167,13 +167,16 @@ class Server:
         warm, self._warm = self._warm, None
         if warm is None:
             return
-        failed = warm()
-        self._reap()  # a rehearsal may have missed a signal
-        self._alone = _threads() == 1
-        # What is there now is never collected, so that its pages stay shared.
-        gc.collect()
-        self._filled = _fill()
-        gc.freeze()
+        try:
+            failed = warm()
+            self._reap()  # a rehearsal may have missed a signal
+            self._alone = _threads() == 1
+            # What is there now is never collected, so that its pages stay shared.
+            gc.collect()
+            self._filled = _fill()
+            gc.freeze()
+        except Exception as err:  # nothing is lost but memory
+            failed = {"what sessions share": f"{type(err).__name__}: {err}"}
         self._reply({"type": "warm", "failed": failed})
 
     def _receive(self) -> bool:
@@ -228,12 +231,7 @@ class Server:
             self._reply({"type": "failed", "n": n, "message": f"{len(fds)} descriptors came with the request, not {len(FDS)}"})
             return
         if self._forks > 0:
-            try:
-                self._warm_up()
-            except Exception:
-                for fd in fds:
-                    os.close(fd)
-                raise
+            self._warm_up()
         self._forks += 1
         kept: List[int] = []
         try:

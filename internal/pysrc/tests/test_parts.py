@@ -1,5 +1,6 @@
 """Tests of the parts of a session that need no process of their own."""
 
+import json
 import linecache
 import os
 import random
@@ -13,7 +14,7 @@ import unittest
 import unittest.mock
 
 import sources  # noqa: F401, it is what makes the next import work
-from coppice_runner import display, errors, processes, shell, whole, wire
+from coppice_runner import display, errors, forks, forkserver, processes, shell, whole, wire
 from coppice_runner.interrupts import Interrupts
 from coppice_runner.source import Compiler
 
@@ -343,6 +344,45 @@ class LateSignalsTest(unittest.TestCase):
         self.addCleanup(lambda: self.assertEqual(-signal.SIGKILL, child.wait(), "it was interrupted"))
         self.addCleanup(child.kill)
         return [child.pid]
+
+
+class ForkServerTest(unittest.TestCase):
+    def setUp(self):
+        self.host, theirs = socket.socketpair()
+        life = os.pipe()
+        self.server = forkserver.Server(theirs, life[0])
+        self.server._alone = True
+        self.addCleanup(lambda: [os.close(fd) for fd in (*life, self.server._woken, self.server._wake)])
+        self.addCleanup(self.host.close)
+        self.addCleanup(theirs.close)
+
+    def told(self):
+        return json.loads(self.host.recv(1 << 16))
+
+    def test_a_warm_up_that_fails_costs_nothing_else(self):
+        def warm():
+            raise ValueError("negative count")
+
+        self.server._warm = warm
+        self.server._warm_up()
+        told = self.told()
+        self.assertEqual("warm", told["type"])
+        self.assertIn("negative count", str(told["failed"]))
+
+    def test_a_fork_that_fails_is_told_by_its_number(self):
+        ends = [fd for _ in range(3) for fd in os.pipe()]
+        self.addCleanup(lambda: [os.close(fd) for fd in ends])
+        self.server._attached.append(list(ends))
+        with unittest.mock.patch.object(forks, "fork", side_effect=ValueError("no")):
+            self.server._request(b'{"type":"fork","n":7}')
+        told = self.told()
+        self.assertEqual(("failed", 7), (told["type"], told["n"]))
+        self.assertIn("ValueError: no", told["message"])
+
+    def test_what_fills_gaps_has_a_size_where_objects_are_larger(self):
+        own = bytes().__sizeof__()
+        for size, fillers in zip(range(512, 0, -16), reversed(forkserver._fill())):
+            self.assertEqual({size}, {own + len(one) for one in fillers})
 
 
 class ProcessesTest(unittest.TestCase):
