@@ -1,9 +1,10 @@
 package notebook
 
 import (
-	"encoding/binary"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/internal/bytescan"
 )
 
 // maxDepth is how deeply arrays and objects may nest. Real notebooks stay
@@ -226,9 +227,7 @@ func (s *scanner) digits() bool {
 func (s *scanner) str() error {
 	s.pos++
 	for {
-		for s.pos+8 <= len(s.src) && !hasSpecial(binary.LittleEndian.Uint64(s.src[s.pos:])) {
-			s.pos += 8
-		}
+		s.pos += bytescan.JSONString(s.src[s.pos:])
 		if s.pos >= len(s.src) {
 			return s.fail("unterminated string")
 		}
@@ -265,19 +264,6 @@ func (s *scanner) escape() error {
 		return nil
 	}
 	return s.fail("unknown escape, found %s", s.describe())
-}
-
-// hasSpecial reports whether one of the eight bytes is a quote, a backslash or
-// below space. It may say yes for a byte that is not (the subtraction borrows
-// into it from a lower one that is); the caller looks at each byte then.
-func hasSpecial(w uint64) bool {
-	const (
-		ones  = 0x0101010101010101
-		highs = 0x8080808080808080
-	)
-	quote := w ^ ones*'"'
-	slash := w ^ ones*'\\'
-	return ((quote-ones)&^quote|(slash-ones)&^slash|(w-ones*' ')&^w)&highs != 0
 }
 
 func hexDigit(c byte) (rune, bool) {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/coppice-run/coppice/internal/bytescan"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -152,7 +153,7 @@ func (s *scanner) raw() ([]byte, bool) {
 	if !s.next('"') {
 		return nil, false
 	}
-	i := plain(s.rest)
+	i := bytescan.JSONString(s.rest)
 	if i == len(s.rest) || s.rest[i] != '"' || !utf8.Valid(s.rest[:i]) {
 		return nil, false
 	}
@@ -167,35 +168,17 @@ func (s *scanner) text(v *string) bool {
 	if !ok {
 		return false
 	}
-	*v = unquote(quoted[1 : len(quoted)-1])
+	*v = bytescan.Unquote(quoted)
 	return true
 }
 
 // quoted reads a string and returns it as it stands, quotes included.
 func (s *scanner) quoted() ([]byte, bool) {
-	if len(s.rest) == 0 || s.rest[0] != '"' {
-		return nil, false
+	quoted, rest, ok := bytescan.Quoted(s.rest)
+	if ok {
+		s.rest = rest
 	}
-	for i := 1; i < len(s.rest); i++ {
-		i += plain(s.rest[i:])
-		if i == len(s.rest) {
-			return nil, false
-		}
-		switch s.rest[i] {
-		case '"':
-			quoted := s.rest[:i+1]
-			s.rest = s.rest[i+1:]
-			return quoted, utf8.Valid(quoted)
-		case '\\':
-			i++
-			if i == len(s.rest) || escapes[s.rest[i]] == 0 {
-				return nil, false
-			}
-		default:
-			return nil, false
-		}
-	}
-	return nil, false
+	return quoted, ok
 }
 
 // bundle reads an object whose values are strings.
@@ -223,35 +206,4 @@ func (s *scanner) bundle(f *Frame) bool {
 			return false
 		}
 	}
-}
-
-// escapes are the characters that stand for themselves after a backslash, or
-// for a control character. \u is left to encoding/json: text holds few.
-var escapes = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// unquote undoes the escapes of a valid string.
-func unquote(b []byte) string {
-	i := bytes.IndexByte(b, '\\')
-	if i < 0 {
-		return string(b)
-	}
-	out := make([]byte, 0, len(b))
-	for {
-		out = append(out, b[:i]...)
-		out = append(out, escapes[b[i+1]])
-		b = b[i+2:]
-		if i = bytes.IndexByte(b, '\\'); i < 0 {
-			return string(append(out, b...))
-		}
-	}
-}
-
-// plain returns how many bytes at the start of b stand for themselves.
-func plain(b []byte) int {
-	for i, c := range b {
-		if c == '\\' || c == '"' || c < 0x20 {
-			return i
-		}
-	}
-	return len(b)
 }

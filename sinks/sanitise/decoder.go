@@ -1,6 +1,10 @@
 package sanitise
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/coppice-run/coppice/internal/bytescan"
+)
 
 // MaxHeld is how many bytes of an unfinished control string are kept to be
 // given back as text if it turns out to be none.
@@ -111,8 +115,11 @@ func (d *decoder) keep(s string) { d.nPart = copy(d.part[:], s) }
 func (d *decoder) ground(to target, s string) string {
 	i := 0
 	for i < len(s) {
+		if i += bytescan.Printable(s[i:]); i == len(s) {
+			break
+		}
 		c := s[i]
-		if printable[c] {
+		if c == '\t' {
 			i++
 			continue
 		}
@@ -295,13 +302,3 @@ func (d *decoder) release(to target) {
 		d.ground(to, text) // holds no ESC, so the state stays ground
 	}
 }
-
-// printable marks the bytes that ground passes on without a look: printable
-// ASCII and tab.
-var printable = func() (t [256]bool) {
-	for c := 0x20; c < del; c++ {
-		t[c] = true
-	}
-	t['\t'] = true
-	return t
-}()

@@ -1,5 +1,11 @@
 package sanitise
 
+import (
+	"slices"
+
+	"github.com/coppice-run/coppice/internal/bytescan"
+)
+
 // Screen folds the output of one or more streams into plain text, as one
 // terminal would that all of them write to: each stream has its own decoder,
 // since a chunk of another stream may come in the middle of a sequence, and all
@@ -26,6 +32,7 @@ const (
 
 // Write adds a chunk of a stream.
 func (s *Screen) Write(stream Stream, chunk string) {
+	s.done = slices.Grow(s.done, len(chunk))
 	s.decoders[stream].write((*screenTarget)(s), chunk)
 }
 
@@ -135,10 +142,13 @@ func Clean(s string) string {
 // plain reports whether s is ASCII text without any control but newline and
 // tab, which is most of what is cleaned.
 func plain(s string) bool {
-	for i := range len(s) {
-		if !printable[s[i]] && s[i] != '\n' {
+	for {
+		if s = s[bytescan.Printable(s):]; s == "" {
+			return true
+		}
+		if s[0] != '\t' && s[0] != '\n' {
 			return false
 		}
+		s = s[1:]
 	}
-	return true
 }

@@ -37,6 +37,7 @@ var layers = []layer{
 	{dir: "internal/file", theirs: []string{"golang.org/x/sys/unix"}}, // extended attributes, which syscall has on Linux alone
 	{dir: "internal/file/temp", ours: []string{"internal/process"}},
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
+	{dir: "internal/bytescan"},
 	{dir: "internal/secret"},
 	{dir: "internal/home"},
 	{dir: "internal/highlight", theirs: []string{"github.com/alecthomas/chroma/v2"}}, // not its lexers and styles: every start would read them all
@@ -47,7 +48,7 @@ var layers = []layer{
 	{dir: "internal/pylit"},
 	{dir: "internal/recording", ours: []string{"messages", "notebook"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "notebook/run", ours: []string{"messages", "notebook", "internal/recording"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
-	{dir: "notebook/...", ours: []string{"internal/pylit", "internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
+	{dir: "notebook/...", ours: []string{"internal/bytescan", "internal/pylit", "internal/file"}, theirs: []string{"github.com/gofrs/flock"}},
 
 	// First floor: supervision.
 	{dir: "supervisor/strategy", ours: []string{"messages"}, theirs: []string{"github.com/cenkalti/backoff/v4"}, not: append([]string{"os", "io", "log/...", "context", "sync/...", "runtime/..."}, mechanisms...)},
@@ -62,7 +63,7 @@ var layers = []layer{
 	{dir: "internal/egress", ours: []string{"internal/inbound"}, theirs: []string{"golang.org/x/net/idna"}},
 	{dir: "sinks/htmltext", ours: []string{"sinks/sanitise"}, theirs: []string{"golang.org/x/net/html"}},
 	{dir: "sinks/budget", theirs: []string{"github.com/clipperhouse/uax29/v2/graphemes"}},
-	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/file/...", "internal/opportunity", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
+	{dir: "sinks/...", ours: []string{"messages", "supervisor", "supervisor/strategy", "sinks/...", "internal/bytescan", "internal/file/...", "internal/opportunity", "internal/secret", "internal/scale"}, theirs: []string{hollywood}},
 	{dir: "agent/primitive", ours: []string{"messages"}, theirs: []string{"github.com/google/jsonschema-go/jsonschema"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "agent/selfref", ours: []string{"messages", "supervisor", "agent/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},
 	{dir: "internal/hostcall", ours: []string{"messages", "supervisor", "agent/primitive"}, not: []string{"net/...", "syscall", "os/exec", "os"}},

@@ -259,7 +259,8 @@ class Session:
         if not isinstance(mark, str):
             raise ValueError("the mark is not text")
         self._channel.mark = mark.encode()
-        self._channel.moves = MOVES and bool(mark) and request.get("raw") is True
+        self._channel.raw = bool(mark) and request.get("raw") is True
+        self._channel.moves = MOVES and self._channel.raw
         try:
             if request.get("version") != VERSION:
                 raise ValueError(f"the host speaks version {request.get('version')}, this is version {VERSION}")

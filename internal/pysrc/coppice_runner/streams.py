@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
 from .interrupts import Interrupts
-from .wire import MAX_TEXT, Channel, encode, quoted, unread
+from .wire import MAX_RAW, MAX_TEXT, Channel, encode, quoted, unread
 
 # Text without a line end that is sent nevertheless, in characters.
 _LONG_LINE = 8 << 10
@@ -33,6 +33,8 @@ _CHUNK = 16 << 10
 # how long they stay there, in seconds, and how much, in bytes. A pipe takes a
 # write of up to _WHOLE as a whole.
 _FEW, _SOON, _GATHERED, _WHOLE = 2, 0.004, 32 << 10, 4 << 10
+# Longer text is sent as it is: to make a string of JSON, and to read it, takes longest.
+_AS_IT_IS = 1 << 10
 # What a pipe holds, in bytes, if nobody has made it larger.
 _PIPE = 64 << 10
 # What is read from the descriptors at the end of a cell at most: a pipe holds
@@ -103,8 +105,7 @@ class Output:
     def flush(self) -> None:
         """Passes on what was written so far: to the host, or for some milliseconds to
         where lines are gathered."""
-        # What this does for a line is most of what a program costs that prints many:
-        # that is why it does not call what it could.
+        # Most of what a line costs is here: that is why it does not call what it could.
         channel, interrupts, parts = self._channel, self._interrupts, self._parts
         lock = channel.lock
         while parts and not self.forked and not lock._is_owned():
@@ -213,9 +214,7 @@ class Output:
         """Returns for how many milliseconds the side thread leaves the pipes to those who
         print: what they gather there is theirs to send, while they go on. None: it does
         not."""
-        if not self._gathers:
-            return None
-        return max(0, int((self._due + _SOON - monotonic()) * 1000) + 1)
+        return max(0, int((self._due + _SOON - monotonic()) * 1000) + 1) if self._gathers else None
 
     def gathered(self) -> None:
         """Sends what was gathered, when nothing was printed any more that would have sent
@@ -366,6 +365,10 @@ class Output:
 
     def _text_frame(self, name: str, text: str, flags: bytes = b"") -> bytes:
         self._seq += 1
+        if len(text) > _AS_IT_IS and self._channel.raw and not flags:
+            data = text.encode("utf-8", "backslashreplace")
+            if len(data) <= MAX_RAW:
+                return b'%b{"id":%d,"seq":%d,"type":"%b","raw":%d}\n%b' % (self._channel.mark, self._ident, self._seq, name.encode(), len(data), data)
         return b'%b{"id":%d,"seq":%d,"type":"%b",%b"text":%b}\n' % (self._channel.mark, self._ident, self._seq, name.encode(), flags, quoted(text))
 
     def _send_parts(self, last: bool = False) -> None:
@@ -466,10 +469,8 @@ class Output:
                     self._send_text(name, text, block, last)
         return False
 
-
     def _move(self, fd: int, size: int) -> None:
-        """Has the host take what is in a pipe as it is there: its end of the pipe has what
-        was not moved when this process ends."""
+        """Has the host take what is in a pipe as it is: its end has what was not moved."""
         self._seq += 1
         header = b'%b{"id":%d,"seq":%d,"type":"%b","raw":%d}\n' % (self._channel.mark, self._ident, self._seq, self._names[fd].encode(), size)
         self._channel.move(header, fd, size)

@@ -24,6 +24,8 @@ MAX_REQUEST = 16 << 20
 MAX_FRAME = 32 << 20
 # Characters of text in one stdout or stderr frame.
 MAX_TEXT = 16 << 10
+# Bytes that follow such a frame, where they do.
+MAX_RAW = 64 << 10
 
 # Send what there is room for, and do not wait. The flag is missing on Windows,
 # where sockets of this kind are too.
@@ -175,6 +177,8 @@ class Channel:
         self.lock: Any = threading.RLock()
         self._rest = b""  # frames, or the end of one, that wait for the host
         self._writable = select.poll()  # used by who holds the channel
+        # Whether the host takes text as it is, behind a frame; it says so.
+        self.raw = False
         # Whether what is in a pipe is moved to the host without being read, from the
         # host's word on. It is so in no moment with this process alone, whose end may come
         # in any.
