@@ -5,9 +5,7 @@ package bench_test
 import (
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -18,7 +16,6 @@ import (
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
-	"github.com/coppice-run/coppice/test/testpython"
 )
 
 // meter reads the processor time of this process and of a session's.
@@ -70,46 +67,4 @@ func BenchmarkProcessor(b *testing.B) {
 	b.ReportMetric(float64((h2-h).Nanoseconds())/calls/1e3, "host-us/call")
 	b.ReportMetric(float64((p2-p).Nanoseconds())/calls/1e3, "session-us/call")
 	report(b, times)
-}
-
-// BenchmarkPrints is the processor time of COPPICE_PRINTS (200,000) small prints, by who
-// uses it, and how often it is that of the same Python that writes each of them to a
-// file at once. They are measured in turns; the ratio is the median.
-func BenchmarkPrints(b *testing.B) {
-	n := 200_000
-	if text := os.Getenv("COPPICE_PRINTS"); text != "" {
-		var err error
-		n, err = strconv.Atoi(text)
-		require.NoError(b, err)
-	}
-	code := fmt.Sprintf("for i in range(%d): print(i)", n)
-	host := floodHost(b, backends.Runner)
-	s := host.Session("prints")
-	execute(b, s)
-	m := newMeter(b, s)
-	per := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / float64(n) / 1e3 }
-	var hosts, sessions, plain, ratios []float64
-	for b.Loop() {
-		h, p := m.read()
-		r, err := s.Execute(b.Context(), coppice.Request{Cells: []messages.Cell{{Code: code}}, Timeout: 10 * time.Minute})
-		h2, p2 := m.read()
-		require.NoError(b, err)
-		require.Equal(b, messages.OutcomeOK, r.Outcome)
-		require.NotNil(b, r.Artifact)
-		require.Contains(b, r.Text, "\n"+strconv.Itoa(n-1), "the last line is there")
-		f, err := os.Create(filepath.Join(b.TempDir(), "out"))
-		require.NoError(b, err)
-		cmd := exec.CommandContext(b.Context(), testpython.Path(b), "-u", "-c", code)
-		cmd.Stdout = f
-		require.NoError(b, cmd.Run())
-		require.NoError(b, f.Close())
-		used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-		hosts, sessions, plain = append(hosts, per(h2-h)), append(sessions, per(p2-p)), append(plain, per(used))
-		ratios = append(ratios, float64(h2-h+p2-p)/float64(used))
-	}
-	median := func(v []float64) float64 { slices.Sort(v); return v[len(v)/2] }
-	b.ReportMetric(median(hosts), "host-us/line")
-	b.ReportMetric(median(sessions), "session-us/line")
-	b.ReportMetric(median(plain), "python-u-us/line")
-	b.ReportMetric(median(ratios), "times-python-u")
 }

@@ -202,7 +202,7 @@ func boolInt(b bool) int {
 }
 
 // order is that of the sections of a report.
-var order = []string{"create", "exec", "idle", "churn", "burst", "chatty", "flood", "crashy", "evict", "interrupt", "fork", "hostcalls", "rungs", "mixed", "soak", "cold", "beside", "peer"}
+var order = []string{"create", "exec", "idle", "churn", "burst", "chatty", "flood", "prints", "crashy", "evict", "interrupt", "fork", "hostcalls", "rungs", "mixed", "soak", "cold", "beside", "peer"}
 
 func place(scenario string) int {
 	if i := slices.Index(order, scenario); i >= 0 {

@@ -44,6 +44,7 @@ var abouts = map[string]string{
 	"churn":          "Sessions that come, answer once and go, sixteen at a time.",
 	"burst":          "So many new sessions at the same instant, each to its first result.",
 	"chatty":         "Sessions that print a line ten times a second: from print to the consumer.",
+	"prints":         "A number on each line, with nothing between them; Python alone writes each to a file at once (`-u`). Then an error whose traceback is 100,000 frames deep.",
 	"flood":          "Printed as fast as Python can; the artifact is compared with what was printed.",
 	"crashy":         "One call in twenty ends its kernel.",
 	"default-server": "The scenario crashy on a Kernel Gateway as it comes, which restarts dead kernels itself.",

@@ -146,6 +146,16 @@ var targets = []target{
 		b, also := value(f, "flood", "gateway", 0, "throughput")
 		return []float64{a, b}, ok && also
 	}, above(250, 120), func(v []float64) string { return number(v[0]) + " / " + number(v[1]) + " MiB/s" }, ""},
+	{"a million prints, runner / gateway: processor time beside `python -u` into a file", "1.5 / 3 times", func(f record.File) ([]float64, bool) {
+		a, ok := value(f, "prints", "runner", 0, "times-plain")
+		b, also := value(f, "prints", "gateway", 0, "times-plain")
+		return []float64{a, b}, ok && also
+	}, below(1.5, 3), func(v []float64) string { return fmt.Sprintf("%.2f / %.2f times", v[0], v[1]) }, "ipykernel's stream takes a lock, wakes a thread and appends to a buffer for each print, see profiles.md"},
+	{"an error 100,000 frames deep is told, runner / gateway", "1 s", func(f record.File) ([]float64, bool) {
+		a, ok := value(f, "prints", "runner", 0, "deep-error")
+		b, also := value(f, "prints", "gateway", 0, "deep-error")
+		return []float64{a, b}, ok && also
+	}, below(1000, 1000), func(v []float64) string { return number(v[0]) + " / " + number(v[1]) + " ms" }, ""},
 	{"gateway: flood, growth of the host, artifact identical", "64 MiB", of("flood", "gateway", 0, "host-growth"), below(64), func(v []float64) string { return number(v[0]) + " MiB" }, ""},
 	{"10,000 pretended sessions under crashes: calls lost, repeated or out of order", "0", complete("crashy"), none, func(v []float64) string { return number(v[0]) }, ""},
 	{"10,000 pretended sessions under evictions: calls lost, repeated or out of order", "0", complete("evict"), none, func(v []float64) string { return number(v[0]) }, ""},

@@ -72,7 +72,7 @@ var ErrSetup = errors.New("invalid benchmark")
 // All lists the scenarios in the order in which a report shows them.
 func All() []Scenario {
 	return []Scenario{
-		create, ready, execute, idle, churn, burst, chatty, flood, crashy, evict, interrupt, fork, asleep, sleepers, hostCalls, rungs, mixed, soak,
+		create, ready, execute, idle, churn, burst, chatty, flood, prints, crashy, evict, interrupt, fork, asleep, sleepers, hostCalls, rungs, mixed, soak,
 	}
 }
 

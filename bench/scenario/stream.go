@@ -6,6 +6,9 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -242,4 +245,105 @@ func watchMemory() func() float64 {
 		watch.Wait()
 		return float64(most-before) / (1 << 20)
 	}
+}
+
+const (
+	// printsEach is how many lines are printed for each second of the duration.
+	printsEach = 200_000
+	printsCode = "for i in range(%d): print(i)"
+	// deepCode fails in a frame that is a hundred thousand deep.
+	deepCode = "import sys\nsys.setrecursionlimit(100_000)\ndef f(n): return f(n + 1)\nf(0)"
+)
+
+var prints = Scenario{
+	Name: "prints", About: "200,000 small prints for each second of the duration: the processor time of host and session, beside the same Python that writes each of them to a file at once; and how soon an error that is 100,000 frames deep is told",
+	Backends: []string{backends.Runner, backends.Gateway},
+	Defaults: map[string]Defaults{
+		backends.Runner:  {Sessions: 1, Duration: time.Second},
+		backends.Gateway: {Sessions: 1, Duration: time.Second},
+	},
+	run: func(ctx context.Context, r *round) error {
+		dir, remove, err := temp()
+		if err != nil {
+			return err
+		}
+		err = r.prints(ctx, dir)
+		if e := remove(); err == nil {
+			err = e
+		}
+		return err
+	},
+}
+
+func (r *round) prints(ctx context.Context, dir string) error {
+	h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, Output: coppice.OutputOptions{Artifacts: dir}})
+	if err != nil {
+		return err
+	}
+	sessions, err := r.live(ctx, h, r.Sessions)
+	if err != nil {
+		return err
+	}
+	p, err := processes(ctx, h)
+	if err != nil {
+		return err
+	}
+	r.tell("printing")
+	lines := int(printsEach * r.Duration.Seconds())
+	code := fmt.Sprintf(printsCode, lines)
+	children, own, begin := cpuOf(p), ownCPU(), time.Now()
+	err = each(ctx, sessions, func(s session) error {
+		res, err := coppiceSession(s).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}, Timeout: coppice.NoTimeout})
+		if err == nil && (res.Outcome != messages.OutcomeOK || res.Artifact == nil) {
+			err = fmt.Errorf("the prints ended %s: %s", res.Outcome, res.Reason)
+		}
+		return err
+	})
+	took := time.Since(begin)
+	own, children = ownCPU()-own, cpuOf(p)-children
+	if err != nil {
+		return err
+	}
+	plain, err := r.plainPrints(ctx, code, filepath.Join(dir, "plain"))
+	if err != nil {
+		return err
+	}
+	n := float64(lines * r.Sessions)
+	if own > 0 && plain > 0 {
+		r.metric("times-plain", "", float64(own+children)/float64(plain)/float64(r.Sessions)*(1+r.Plant), record.Less)
+		r.metric("host-cpu", "us/line", float64(own.Nanoseconds())/1000/n, record.None)
+		r.metric("session-cpu", "us/line", float64(children.Nanoseconds())/1000/n, record.None)
+		r.metric("plain-cpu", "us/line", float64(plain.Nanoseconds())/1000/float64(lines), record.None)
+	}
+	r.metric("lines", "1/s", n/took.Seconds(), record.More)
+	r.tell("failing far down")
+	begin = time.Now()
+	res, err := sessions[0].Execute(ctx, deepCode)
+	if err != nil {
+		return err
+	}
+	if res.Outcome != messages.OutcomeError || len(res.Cells) != 1 || res.Cells[0].Error == nil || res.Cells[0].Error.Name != "RecursionError" {
+		return fmt.Errorf("a call of itself a hundred thousand times ended %s: %s", res.Outcome, head(res.Text))
+	}
+	r.metric("deep-error", "ms", float64(time.Since(begin).Microseconds())/1000, record.Less)
+	return nil
+}
+
+// plainPrints is the processor time of Python alone that writes each print to a file.
+func (r *round) plainPrints(ctx context.Context, code, path string) (used time.Duration, err error) {
+	f, err := os.Create(path)
+	if err != nil {
+		return 0, fmt.Errorf("make a file to print to: %w", err)
+	}
+	cmd := exec.CommandContext(ctx, r.Python, "-u", "-c", code)
+	cmd.Stdout = f
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("print with Python alone: %w", err)
+	} else {
+		used = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	}
+	if e := f.Close(); err == nil && e != nil {
+		err = fmt.Errorf("write what was printed: %w", e)
+	}
+	return used, err
 }

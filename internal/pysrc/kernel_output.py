@@ -283,18 +283,39 @@ class Output:
             self.bell.acquire(timeout=0.1)
 
 
+# What a stream has on which writes are gathered, and how many are.
+GATHERING = ("_rotate_buffers", "_buffers", "_buffer_lock", "_schedule_flush", "_flush_pending", "parent_header", "pub_thread")
+PARTS = 4096
+
+
 class Writer:
-    """Stands before the write method of a stream: it hands on what fits into a message, and waits its turn."""
+    """Stands before the write method of a stream: it hands on what fits into a message, and waits its turn.
+
+    The stream itself takes a lock and makes a key of its parent for each write. What is
+    written is gathered here instead, and put where the stream has it by the thread that
+    sends it: no interrupt comes there, and so nothing is lost that was written before one.
+    """
 
     def __init__(self, output, stream, exempt):
         self.output, self.exempt = output, exempt
         self.write, self.flush = stream.write, stream.flush
         self.pending = 0  # about how much was written since the last flush
+        self.known = set()  # threads that are not exempt
+        self.parts = collections.deque()  # parents, and what was written for them
+        self.stream = None  # where it is gathered for
+        if all(hasattr(stream, name) for name in GATHERING) and getattr(stream, "echo", None) is None and getattr(self.write, "__func__", None) is type(stream).write:
+            self.stream, self.rotate = stream, stream._rotate_buffers
+            stream._rotate_buffers = self.rotating
 
     def __call__(self, text):
         output = self.output
-        if not isinstance(text, str) or os.getpid() != output.pid or _thread.get_ident() in self.exempt():
+        if not isinstance(text, str) or os.getpid() != output.pid:
             return self.write(text)
+        thread = _thread.get_ident()
+        if thread not in self.known:
+            if thread in self.exempt():
+                return self.write(text)
+            self.known.add(thread)
         if len(text) <= PIECE:
             self.put(text)
         else:
@@ -305,12 +326,32 @@ class Writer:
     def put(self, text):
         if self.output.full:
             self.output.wait()
-        self.write(text)
+        stream = self.stream
+        if stream is None or stream.pub_thread is None:
+            self.write(text)
+        else:
+            self.parts.append((stream.parent_header, text))
+            if not stream._flush_pending:
+                stream._schedule_flush()
         self.pending += len(text)
-        if self.pending >= PIECE:
+        if self.pending >= PIECE or len(self.parts) >= PARTS:
             self.pending = 0
             self.output.writer = _thread.get_ident()
             self.flush()
+
+    def rotating(self):
+        """Takes the place of what gives the stream a new buffer, and returns the old one."""
+        stream, parts = self.stream, self.parts
+        if os.getpid() != self.output.pid:
+            parts.clear()  # what was written before it was forked is not its own
+        with stream._buffer_lock:
+            while parts:
+                parent, text = parts.popleft()
+                texts = [text]
+                while parts and parts[0][0] is parent:
+                    texts.append(parts.popleft()[1])
+                stream._buffers[frozenset(parent.items())].write("".join(texts))
+            return self.rotate()
 
 
 def start(kernel, streams):

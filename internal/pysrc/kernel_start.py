@@ -202,25 +202,18 @@ def _quiet(shell):
 def _charts(shell):
     """Makes IPython show the data of charts and tables, in sessions that ask for it. The
     module that knows them is loaded when something is shown that may have some."""
-    shown = shell.display_formatter.formatters
+    shown = shell.display_formatter
+    from IPython.core.formatters import BaseFormatter
+
+    class Form(BaseFormatter):
+        def __call__(self, value):
+            if "matplotlib" not in sys.modules and "pandas" not in sys.modules:
+                return None
+            charts = sys.modules.get(CHARTS) or _load(CHARTS)
+            return charts.forms(value).get(self.format_type) if charts.wanted() else None
+
     for mime in ("application/vnd.coppice.chart+json", "application/vnd.coppice.table+json"):
-        shown[mime] = _Form(mime)
-
-
-class _Form:
-    """What IPython asks for one form of a value. A formatter of its own kind would be a
-    class with traits, which takes milliseconds of each kernel's start to make."""
-
-    enabled = True
-
-    def __init__(self, format_type):
-        self.format_type = format_type
-
-    def __call__(self, value):
-        if "matplotlib" not in sys.modules and "pandas" not in sys.modules:
-            return None
-        charts = sys.modules.get(CHARTS) or _load(CHARTS)
-        return charts.forms(value).get(self.format_type) if charts.wanted() else None
+        shown.formatters[mime] = Form(parent=shown, format_type=mime)
 
 
 def _group(error, depth=0):

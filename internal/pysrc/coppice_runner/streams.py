@@ -17,6 +17,7 @@ from collections import deque
 from time import monotonic
 from typing import Any, Deque, Dict, Iterable, List, Optional, Tuple
 
+from .captured import Captured
 from .interrupts import Interrupts
 from .wire import MAX_RAW, MAX_TEXT, Channel, encode, quoted, unread
 
@@ -57,7 +58,7 @@ class Output:
         self._readable = select.poll()
         # Appending and popping are atomic, so that a signal handler or a
         # finaliser that prints in the middle of a flush needs no lock.
-        self._parts: Deque[Tuple[str, str]] = deque()
+        self.parts: Deque[Tuple[str, str]] = deque()
         # The fields below are guarded by the channel.
         self._ident = 0  # the cell that output belongs to, 0 between cells
         self._seq = 0
@@ -93,11 +94,12 @@ class Output:
             self._readable.register(fd, select.POLLIN)
 
     def write(self, name: str, text: str) -> None:
-        """Takes text for a stream. A finished line goes out at once."""
+        """Takes text for a stream. A finished line goes out at once. Stream.write does the
+        same by itself: it is called twice for each line."""
         if self.forked:
             _write_all(_FD[name], text.encode("utf-8", "backslashreplace"))
             return
-        parts = self._parts
+        parts = self.parts
         parts.append((name, text))
         if "\n" in text or len(text) > _LONG_LINE or len(parts) > _MANY_PARTS:
             self.flush()
@@ -106,7 +108,7 @@ class Output:
         """Passes on what was written so far: to the host, or for some milliseconds to
         where lines are gathered."""
         # Most of what a line costs is here: that is why it does not call what it could.
-        channel, interrupts, parts = self._channel, self._interrupts, self._parts
+        channel, interrupts, parts = self._channel, self._interrupts, self.parts
         lock = channel.lock
         while parts and not self.forked and not lock._is_owned():
             if not lock.acquire(False) and not channel.acquire():
@@ -179,7 +181,7 @@ class Output:
         try:
             if self._drain(_MAX_DRAIN, last=True) and self._decoded:
                 self._finish_characters()
-            if self._parts:
+            if self.parts:
                 self._send_parts(last=True)
             if self._gathers:
                 self._scatter()
@@ -188,7 +190,7 @@ class Output:
         finally:
             channel.release()
 
-    def capture(self) -> "Captured":
+    def capture(self) -> Captured:
         """Has all output go to the object returned, until captured_until."""
         self._hold()
         outer, self._capture = self._capture, Captured()
@@ -287,7 +289,7 @@ class Output:
         """Sends what was written. Lines of one stream that come soon after each other
         are gathered from then on: to wake the host for each costs more than all else."""
         self._drain(self._most())
-        parts = self._parts
+        parts = self.parts
         name = parts[-1][0] if parts else self._last
         self._send_parts()
         now = monotonic()
@@ -315,7 +317,7 @@ class Output:
 
     def _gather(self) -> bool:
         """Puts text into the pipe of its stream. False: it is to be sent."""
-        parts, name = self._parts, self._gathers
+        parts, name = self.parts, self._gathers
         if not parts:
             return True  # another thread has passed it on
         first, text = parts.popleft()
@@ -372,7 +374,7 @@ class Output:
         return b'%b{"id":%d,"seq":%d,"type":"%b",%b"text":%b}\n' % (self._channel.mark, self._ident, self._seq, name.encode(), flags, quoted(text))
 
     def _send_parts(self, last: bool = False) -> None:
-        parts = self._parts
+        parts = self.parts
         while parts:
             name, text = parts.popleft()
             if parts and parts[0][0] == name:
@@ -481,31 +483,6 @@ def _write_all(fd: int, data: bytes) -> None:
         data = data[os.write(fd, data) :]
 
 
-class Captured:
-    """What %%capture took."""
-
-    def __init__(self) -> None:
-        self.texts: Dict[str, List[str]] = {"stdout": [], "stderr": []}
-        self.outputs: List[Dict[str, Any]] = []  # frames of displays
-        self.outer: Optional[Captured] = None
-
-    @property
-    def stdout(self) -> str:
-        """The text of stdout."""
-        return "".join(self.texts["stdout"])
-
-    @property
-    def stderr(self) -> str:
-        """The text of stderr."""
-        return "".join(self.texts["stderr"])
-
-    def __str__(self) -> str:
-        return self.stdout
-
-    def __repr__(self) -> str:
-        return f"<{len(self.stdout)} characters of stdout, {len(self.stderr)} of stderr, {len(self.outputs)} displays>"
-
-
 class Stream(io.TextIOBase):
     """sys.stdout or sys.stderr of a session."""
 
@@ -527,9 +504,17 @@ class Stream(io.TextIOBase):
             if not isinstance(text, str):
                 raise TypeError(f"write() argument must be str, not {type(text).__name__}")
             text = str.__str__(text)  # a subclass may lie about its length and its parts
-        if text:
-            self._output.write(self._name, text)
-        return len(text)
+        size = len(text)
+        if size:
+            output = self._output
+            parts = output.parts
+            if output.forked:
+                output.write(self._name, text)
+            else:
+                parts.append((self._name, text))
+                if "\n" in text or size > _LONG_LINE or len(parts) > _MANY_PARTS:
+                    output.flush()
+        return size
 
     def writelines(self, lines: Iterable[str]) -> None:
         for line in lines:

@@ -1,6 +1,8 @@
 """Tests of the numbers that a kernel gives its messages, and of its memory."""
 
+import collections
 import importlib.util
+import io
 import pathlib
 import threading
 import unittest
@@ -210,6 +212,57 @@ class OutputTest(unittest.TestCase):
         self.output.full = True
         ko.Writer(self.output, stream, lambda: [threading.get_ident()])("never waits")
         self.assertEqual("never waits", stream.wrote[-1])
+
+    def test_writes_are_gathered_until_they_are_sent(self):
+        class Stream:
+            """What Writer knows of ipykernel's stream."""
+
+            pub_thread, echo, parent_header, _flush_pending = object(), None, {"msg_id": "a"}, False
+
+            def __init__(self):
+                self._buffers, self._buffer_lock, self.scheduled = collections.defaultdict(io.StringIO), threading.RLock(), 0
+
+            def write(self, text):
+                self._buffers[frozenset(self.parent_header.items())].write(text)
+                return len(text)
+
+            def flush(self):
+                self.sent = {dict(parent)["msg_id"]: buffer.getvalue() for parent, buffer in self._rotate_buffers().items()}
+
+            def _schedule_flush(self):
+                self.scheduled += 1
+                self._flush_pending = True
+
+            def _rotate_buffers(self):
+                old, self._buffers = self._buffers, collections.defaultdict(io.StringIO)
+                return old
+
+        stream = Stream()
+        stream.write = ko.Writer(self.output, stream, lambda: [])
+        for text in ("a", "\n", "b"):
+            self.assertEqual(len(text), stream.write(text))
+        self.assertEqual((1, {}), (stream.scheduled, dict(stream._buffers)))
+        stream.parent_header = {"msg_id": "b"}
+        stream.write("c")
+        stream.parent_header = {"msg_id": "a"}
+        stream.write("d")
+        stream.flush()
+        self.assertEqual({"a": "a\nbd", "b": "c"}, stream.sent)
+        for _ in range(ko.PARTS):
+            stream.write("x")
+        self.assertEqual({"a": "x" * ko.PARTS}, stream.sent, "so many are sent at once")
+        stream.write("of who has forked it")
+        pid, self.output.pid = self.output.pid, -1
+        stream.write("child")
+        stream.flush()
+        self.assertEqual({"a": "child"}, stream.sent)
+        self.output.pid = pid
+        # A write method that code has put in its place sees all that is written.
+        seen = []
+        other = Stream()
+        other.write = seen.append
+        ko.Writer(self.output, other, lambda: [])("text")
+        self.assertEqual(["text"], seen)
 
     def test_a_kernel_that_is_different_is_left_alone(self):
         class Kernel:
