@@ -7,10 +7,12 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/bench/fake"
+	system "github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/test/backends"
 )
@@ -167,6 +169,15 @@ func head(text string) string {
 // sum is the cell of most calls.
 const sum = "1+1"
 
+// errMemory ends a start of sessions before the system ends something for memory.
+var errMemory = errors.New("the memory of this machine is used up")
+
+const (
+	// spareMemory is what has to be left of it, looked at before each sixteenth session.
+	spareMemory = 384 << 20
+	memoryLooks = 16
+)
+
 // live starts n sessions, each of which has answered once.
 func (r *round) live(ctx context.Context, h host, n int) ([]session, error) {
 	sessions := make([]session, n)
@@ -174,20 +185,38 @@ func (r *round) live(ctx context.Context, h host, n int) ([]session, error) {
 		sessions[i] = h.session(fmt.Sprint("live-", i))
 	}
 	done := r.counter("starting sessions", n)
-	return sessions, each(ctx, sessions, func(s session) error {
+	var begun, there atomic.Int64
+	err := each(ctx, sessions, func(s session) error {
 		defer done()
-		return one(ctx, s, sum, "2")
+		if begun.Add(1)%memoryLooks == 0 {
+			if all, left := system.Memory(); all > 0 && left < spareMemory {
+				return errMemory
+			}
+		}
+		err := one(ctx, s, sum, "2")
+		if err == nil {
+			there.Add(1)
+		}
+		return err
 	})
+	r.started = int(there.Load())
+	if errors.Is(err, errMemory) {
+		err = fmt.Errorf("start %d sessions: %w by %d of them", n, errMemory, r.started)
+	}
+	return sessions, err
 }
 
-// each calls f for all sessions, some at a time, and returns the first error.
+// each calls f for all sessions, some at a time, up to the first error, which it returns.
 func each(ctx context.Context, sessions []session, f func(session) error) error {
 	places := make(chan struct{}, atOnce)
 	var calls sync.WaitGroup
 	var mu sync.Mutex
 	var first error
 	for _, s := range sessions {
-		if ctx.Err() != nil {
+		mu.Lock()
+		failed := first != nil
+		mu.Unlock()
+		if ctx.Err() != nil || failed {
 			break
 		}
 		places <- struct{}{}

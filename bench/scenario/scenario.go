@@ -154,6 +154,8 @@ type round struct {
 	Setup
 	result *record.Result
 	hosts  []host
+	// started is how many sessions live has started.
+	started int
 
 	wrongs wrongs
 }

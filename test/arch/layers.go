@@ -144,7 +144,7 @@ var layers = []layer{
 	{dir: "bench/report", ours: []string{"bench/load", "bench/record"}, theirs: []string{"golang.org/x/perf/benchmath"}},
 	{dir: "bench/fake", ours: []string{"messages", "supervisor", "actors/gateway", "actors/kernel"}},
 	{dir: "bench/peers", ours: []string{"bench/load", "bench/record"}, theirs: []string{"github.com/gorilla/websocket"}},
-	{dir: "bench/...", ours: append([]string{"bench/...", "test/..."}, public...)},
+	{dir: "bench/...", ours: append([]string{"bench/...", "test/...", "internal/machine"}, public...)},
 	{dir: "examples/...", ours: public},
 	{dir: "test/arch"},
 	{dir: "test/fetch", theirs: append([]string{"golang.org/x/mod/..."}, testOnly...)},

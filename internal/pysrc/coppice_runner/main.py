@@ -59,5 +59,8 @@ def run(role: str, sock: Any, fds: List[int], load: Dict[str, Any]) -> None:
             seat, user, wall = forked.fds, forked.user, forked.wall
             _left.append(forked)
     forks.settle()
+    # What its server has noted of each session before this one is not looked through here:
+    # to do so would write to all of it.
+    gc.freeze()
     gc.enable()
     session.run(*forkserver.take_seat(seat, user, wall), lifeline)

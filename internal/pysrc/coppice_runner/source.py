@@ -39,7 +39,11 @@ _TRY_STAR = getattr(ast, "TryStar", ast.Try)
 # What can be called, or taken a part of, without a word of the compiler.
 _USUAL = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)
 # Escapes and numbers that run into a word, of which it may say something too.
-_TOLD = re.compile(r"\\|[0-9][A-Za-z_]").search
+_TOLD = re.compile(r"\\|(?<!\w)[0-9][0-9_]*\.?[A-Za-z_]").search
+# What only the tree of a text can tell about: something that may be a literal is called, or
+# a part is taken of it; and the words of which the compiler may have something to say. In a
+# text with comments, what is before a bracket cannot be seen.
+_UNSURE = re.compile(r"""(?:[)\]}"'.0-9]|\b(?:None|True|False))\s*[(\[]|\b(?:is|assert|try|finally)\b|#""").search
 
 
 class Compiler:
@@ -154,6 +158,8 @@ def _silent(text: str) -> bool:
     """Says whether the compiler has no warning about a cell, as far as its form tells."""
     if _TOLD(text):
         return False
+    if _UNSURE(text) is None:
+        return True  # a tree is some fifty pages of memory that a session would have for itself
     try:
         tree = ast.parse(text)
     except Exception:  # it needs the flags

@@ -1,11 +1,12 @@
 """Tests of cells whose text comes again: their code is not compiled again, and nobody can tell."""
 
+import random
 import unittest
 import warnings
 
 from driver import Driver
 
-from coppice_runner.source import Compiler
+from coppice_runner.source import Compiler, _silent
 
 
 class AgainTest(unittest.TestCase):
@@ -48,6 +49,25 @@ class AgainTest(unittest.TestCase):
                     if found:
                         self.assertIn("Warning", found[0]["text"], code)
                 self.assertEqual(4, sum(map(len, self.frames(code, "stderr"))), code)
+
+    def test_of_what_is_said_something_is_not_silent(self):
+        parts = ["1", "'a'", "x", "f", "None", "True", "...", "1.", ".5", "(", ")", "[", "]", "{", "}", ":", ",", " ", " is ", " not ", "==", "\n", "assert ", "if ", "else", "# c\n", "f'{x}'", "lambda: ", "0", "é", "\\", "+", "=", "in "]
+        draw = random.Random(7)
+        told = 0
+        for _ in range(20_000):
+            text = "f = lambda: " + "".join(draw.choice(parts) for _ in range(draw.randint(1, 9)))
+            with warnings.catch_warnings(record=True) as found:
+                warnings.simplefilter("always")
+                try:
+                    compile(text, "c", "exec")
+                except (SyntaxError, ValueError, OverflowError):
+                    continue
+            if found:
+                told += 1
+                self.assertFalse(_silent(text), text)
+        self.assertGreater(told, 10)
+        for text in ("1+1", "x = 1", "n += 1", "print(x)", "x[0]", "[1, 2]", "f(\n(1))", "a.b(c)[d]"):
+            self.assertTrue(_silent(text), text)
 
     def test_futures_hold(self):
         code = "def f(a: unknown): pass\nf.__annotations__['a']"
