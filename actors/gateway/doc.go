@@ -22,7 +22,7 @@
 //   - A session belongs to the owners of its calls, and of what it was restored from. When
 //     the last of them leaves, its kernel is ended; the sessions of others are not touched.
 //   - When the machine runs out of descriptors or processes while a kernel
-//     starts, idle kernels are ended to make room, and the start is tried once
+//     starts, a few idle kernels are ended to make room, and the start is tried once
 //     more.
 //   - What became of a session's earlier kernel is remembered, so that a new
 //     one can say why it is new.

@@ -7,36 +7,45 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // errNoRoom is why idle kernels are ended for a start that the machine had no room for.
 var errNoRoom = errors.New("the machine had no descriptors or processes left, or its gateway no place")
 
-// makeRoom ends the idle kernels when one could not start because the machine has no
-// descriptors or processes left, and tries once more when they are gone: until then they
-// have given nothing back. False: that is not the reason, or it was tried already.
+// roomEach is how many idle kernels are ended for each start that had no room: a start takes
+// more for a moment than one kernel gives back, and of thousands it may be the last one for
+// which there is none.
+const roomEach = 8
+
+// makeRoom ends idle kernels, those first that were used longest ago, when one could not
+// start because the machine has no descriptors or processes left, and tries once more when
+// they are gone: until then they have given nothing back. False: that is not the reason, or
+// it was tried already.
 func (h *handler) makeRoom(s *supervisor.Supervisor, c *call, why *supervisor.ServiceError) bool {
 	if c.again || !errors.Is(why, supervisor.ErrStartFailed) || !h.o.Exhausted(why.Exit.Err) {
 		return false
 	}
 	c.again, c.room = true, map[string]bool{}
-	var idle []string
+	var idle []strategy.ChildView
 	for child := range s.Children() {
 		switch {
 		case child.Kind != KindKernel || child.Pinned:
 		case child.Evictable():
-			idle = append(idle, child.Key)
+			idle = append(idle, child)
 		case child.State == messages.ChildStopping: // for another call that found no room, say
 			c.room[child.Key] = true
 		}
 	}
-	for _, key := range idle {
-		c.room[key] = true
+	slices.SortFunc(idle, func(a, b strategy.ChildView) int { return a.LastDone.Compare(b.LastDone) })
+	idle = idle[:min(len(idle), max(0, roomEach*(1+len(h.roomless))-len(c.room)))]
+	for _, child := range idle {
+		c.room[child.Key] = true
 	}
 	h.roomless = append(h.roomless, c)
 	c.waits.moved(messages.ReachPlace, s.Now())
-	for _, key := range idle {
-		s.End(key, supervisor.Exit{Kind: messages.ExitEvicted, Err: errNoRoom})
+	for _, child := range idle {
+		s.End(child.Key, supervisor.Exit{Kind: messages.ExitEvicted, Err: errNoRoom})
 	}
 	h.tryAgain(s, "")
 	return true

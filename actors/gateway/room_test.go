@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -34,6 +35,23 @@ func TestRoomIsThereWhenTheEndedKernelsAreGone(t *testing.T) {
 		}
 		require.Equal(t, tr.stop+tr.start, time.Since(began), "no second was lost")
 		require.Equal(t, []string{"first", "second", "third"}, tr.order[1:])
+	})
+}
+
+// Of many idle kernels some are ended for a start, those that were used longest ago.
+func TestRoomIsMadeByAFew(t *testing.T) {
+	inTree(t, gateway.Options{Strategy: gateway.Policy{IdleTTL: time.Hour, MaxKernels: 100}.Strategy()}, func(t *testing.T, tr *tree) {
+		const many = 20
+		tr.places, tr.stop = many, time.Second
+		for i := range many {
+			require.Equal(t, messages.OutcomeOK, tr.run(fmt.Sprint("idle ", i), "x").Outcome)
+			time.Sleep(time.Millisecond)
+		}
+		require.Equal(t, messages.OutcomeOK, tr.run("new", "x").Outcome)
+		for i := 8; i < many; i++ {
+			r := tr.run(fmt.Sprint("idle ", i), "x")
+			require.Equal(t, messages.StateKept, r.State, "%d %s", i, r.Reason)
+		}
 	})
 }
 

@@ -92,25 +92,25 @@ func sumBelow(limit float64) func([]float64) bool {
 func none(v []float64) bool { return below(make([]float64, len(v))...)(v) }
 
 var targets = []target{
-	{"runner: new session to first result, p50 / p99", "1 ms / 4 ms", of("create", "runner", 0, "p50", "p99"), below(1000, 4000), ms, "the slowest sessions come in a row: they wait for a processor that is busy, with them or with something else"},
+	{"runner: new session to first result, p50 / p99", "1 ms / 4 ms", of("create", "runner", 0, "p50", "p99"), below(1000, 4000), ms, "a fork, 480 faults of a page each and Python's part of a session's life are 1.5 ms; the slowest sessions come in a row: they wait for a processor that is busy with others, see a session's life in profiles.md"},
 	{"runner: 1,000 new sessions at the same instant, until the last has answered", "1.2 s", of("burst", "runner", 1000, "all"), below(1200), func(v []float64) string { return number(v[0]/1000) + " s" }, "by the processor time of a session's life, of which half is before its first result"},
 	{"runner: sessions that begin, answer and end, at full speed", "900/s", of("churn", "runner", 1000, "throughput"), above(900), perSecond, "6.4 ms of a processor each, of which a third are faults of the pages that a session writes to; Python 22 %, the host 16 %, the end 13 %, the fork 7 %: see a session's life in profiles.md"},
 	{"runner: the same with spares, p50", "0.5 ms", of("ready", "runner", 0, "p50"), below(500), ms, "one came every 50 ms: as with `exec` at a slow rate, each wake-up of a processor that slept takes longer than the work; without the runtime and one after the other it is 0.9 ms, see runner.md"},
 	{"runner: `1+1` through the whole runtime, back to back, p50", "70 us", of("exec", "runner", 1, "back-to-back-p50"), below(70), us, "host and session sleep while the other works, and to wake a processor takes 40 us here, where the host needs 19 us of its own (`exec` on fake): see the path of a call in profiles.md"},
 	{"runner: processor time of a call, 1,000 live", "80 us", of("exec", "runner", 1000, "cpu-per-call"), below(80), us, "the host's: system calls, waking goroutines and processors, copying stacks; see profiles.md"},
 	{"runner: calls over 1,000 sessions, at full speed", "20,000/s", of("exec", "runner", 1000, "full-speed"), above(20_000), perSecond, "by the processor time of a call: two processors give two seconds a second"},
-	{"runner: processor time of a session that waits, 5,000 live", "5 us/s", of("idle", "runner", 5000, "idle-cpu"), below(5), us, ""},
+	{"runner: processor time of a session that waits, 5,000 live", "5 us/s", of("idle", "runner", 5000, "idle-cpu"), below(5), us, "the host's looks at their states, together for those that are due within a tenth of a second; two thirds of it are reads of /proc, see a session that waits in profiles.md"},
 	{"runner: that beside a bare pipe, in turns, p50", "at most 25 us more", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "runner", "exec-p50")
 		return []float64{ours - floor}, ok
 	}, below(25), func(v []float64) string { return fmt.Sprintf("%+.0f us", v[0]) }, "the host's code is not in the caches after a sleep: 110 us of what takes 19 when it does not sleep, see the path of a call in profiles.md"},
 	{"runner: memory of an idle session, process and host, 2,000 live", "2 MiB", of("idle", "runner", 2000, "process-memory", "host-memory"), sumBelow(2048), mib, "by pages that a session writes to when it starts and answers; Python 3.12 and 3.13 write to fewer, see runner.md"},
-	{"runner: the same, 5,000 live", "1.5 MiB", of("idle", "runner", 5000, "process-memory", "host-memory"), sumBelow(1536), mib, "what a fork server notes of a session, it notes in pages that the next ones share and then write to, see runner.md"},
-	{"runner: live at once in 24 GiB", "10,000", of("idle", "runner", 10_000, "live"), above(10_000), func(v []float64) string { return number(v[0]) }, "beside its 2 MiB each takes some 0.5 of the system: page tables of 116 KiB, stacks, mappings, descriptors; with Python 3.13 a session writes to a tenth less, see profiles.md"},
+	{"runner: the same, 5,000 live", "1.5 MiB", of("idle", "runner", 5000, "process-memory", "host-memory"), sumBelow(1536), mib, "460 to 490 pages that Python 3.11 writes to when it counts references of what a session uses, see what a session wrote to without need in profiles.md"},
+	{"runner: live at once in 24 GiB", "10,000", of("idle", "runner", 10_000, "live"), above(10_000), func(v []float64) string { return number(v[0]) }, "the host has two descriptors for each session, and here 20,000 at most; of the memory 0.4 GiB are left by then"},
 	{"runner: `coppice run -c 1+1`, a command from nothing to its end, p50", "60 ms", of("cold", "runner", 0, "p50"), below(60_000), ms, "two interpreters start one after the other, the owner's and the fork server's, and the imports of the latter take as long as both, see profiles.md"},
 	{"100,000 pretended sessions: memory of an idle one", "4 KiB", of("idle", "fake", 100_000, "host-memory"), below(4), func(v []float64) string { return number(v[0]) + " KiB" }, "a goroutine that waits for the end of its interpreter, contexts, the actor and its mailbox, see profiles.md"},
 	{"100,000 pretended sessions, paced, p99", "5 ms", of("exec", "fake", 100_000, "p99"), below(5000), ms, "the first ping of each session comes in rounds of a tenth of a second, see profiles.md"},
-	{"gateway: `1+1` back to back, p50 / p99", "6 / 15 ms", of("exec", "gateway", 0, "back-to-back-p50", "back-to-back-p99"), below(6000, 15_000), ms, ""},
+	{"gateway: `1+1` back to back, p50 / p99", "6 / 15 ms", of("exec", "gateway", 0, "back-to-back-p50", "back-to-back-p99"), below(6000, 15_000), ms, "the kernel's and the gateway's own: a bare client with the same socket options takes nine tenths of it in the same run (`beside`)"},
 	{"gateway: that beside a bare client with the same socket options, in turns, p50", "within 5 %", func(f record.File) ([]float64, bool) {
 		ours, floor, ok := beside(f, "gateway", "exec-p50")
 		if !ok || floor == 0 {

@@ -174,7 +174,7 @@ var errMemory = errors.New("the memory of this machine is used up")
 
 const (
 	// spareMemory is what has to be left of it, looked at before each sixteenth session.
-	spareMemory = 384 << 20
+	spareMemory = 192 << 20
 	memoryLooks = 16
 )
 

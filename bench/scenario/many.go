@@ -164,8 +164,8 @@ var idle = Scenario{
 		}
 		begin := time.Now()
 		sessions, err := r.live(ctx, h, r.Sessions)
-		r.metric("live", "", float64(r.started), record.None)
 		if errors.Is(err, errMemory) {
+			r.metric("live", "", float64(r.started), record.None)
 			r.note("%v: this is how many it holds", err)
 			return nil
 		}
@@ -180,6 +180,13 @@ var idle = Scenario{
 		p, err := processes(ctx, h)
 		if err != nil {
 			return err
+		}
+		if n := len(p.kernels); n > 0 {
+			r.metric("live", "", float64(n), record.None)
+			if n < r.Sessions {
+				r.note("%d of %d sessions live: there were no descriptors or processes left for more, and others were ended for them; `ulimit -Hn` and `-Hu` say how many there are", n, r.Sessions)
+				return nil
+			}
 		}
 		if err := r.processMemory(p); err != nil {
 			return err
