@@ -407,10 +407,19 @@ def start(kernel, streams):
     handlers["coppice_repeat_request"] = repeat
     streams = [s for s in streams if hasattr(s, "pub_thread")]
 
+    gathering = {}  # writers by stream: one that comes again is not put behind itself
+
     def guard():
         for stream in streams:
-            if not isinstance(stream.write, Writer):
-                stream.write = Writer(output, stream, exempt)
+            if isinstance(stream.write, Writer):
+                continue
+            own = getattr(stream.write, "__func__", None) is type(stream).write
+            writer = gathering.get(id(stream)) if own else None
+            if writer is None:
+                writer = Writer(output, stream, exempt)
+                if writer.stream is not None:
+                    gathering[id(stream)] = writer
+            stream.write = writer
 
     def catch_up(_info=None):
         """Shows a cell that begins what was printed since the last one, between marks."""

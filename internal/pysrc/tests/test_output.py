@@ -26,6 +26,30 @@ def message(kind="stream", text="x", request="r", parent="execute_request"):
             "content": content}
 
 
+class Gathered:
+    """What Writer knows of ipykernel's stream."""
+
+    pub_thread, echo, parent_header, _flush_pending = object(), None, {"msg_id": "a"}, False
+
+    def __init__(self):
+        self._buffers, self._buffer_lock, self.scheduled = collections.defaultdict(io.StringIO), threading.RLock(), 0
+
+    def write(self, text):
+        self._buffers[frozenset(self.parent_header.items())].write(text)
+        return len(text)
+
+    def flush(self):
+        self.sent = {dict(parent)["msg_id"]: buffer.getvalue() for parent, buffer in self._rotate_buffers().items()}
+
+    def _schedule_flush(self):
+        self.scheduled += 1
+        self._flush_pending = True
+
+    def _rotate_buffers(self):
+        old, self._buffers = self._buffers, collections.defaultdict(io.StringIO)
+        return old
+
+
 class OutputTest(unittest.TestCase):
     def setUp(self):
         self.now = 0.0
@@ -214,30 +238,7 @@ class OutputTest(unittest.TestCase):
         self.assertEqual("never waits", stream.wrote[-1])
 
     def test_writes_are_gathered_until_they_are_sent(self):
-        class Stream:
-            """What Writer knows of ipykernel's stream."""
-
-            pub_thread, echo, parent_header, _flush_pending = object(), None, {"msg_id": "a"}, False
-
-            def __init__(self):
-                self._buffers, self._buffer_lock, self.scheduled = collections.defaultdict(io.StringIO), threading.RLock(), 0
-
-            def write(self, text):
-                self._buffers[frozenset(self.parent_header.items())].write(text)
-                return len(text)
-
-            def flush(self):
-                self.sent = {dict(parent)["msg_id"]: buffer.getvalue() for parent, buffer in self._rotate_buffers().items()}
-
-            def _schedule_flush(self):
-                self.scheduled += 1
-                self._flush_pending = True
-
-            def _rotate_buffers(self):
-                old, self._buffers = self._buffers, collections.defaultdict(io.StringIO)
-                return old
-
-        stream = Stream()
+        stream = Gathered()
         stream.write = ko.Writer(self.output, stream, lambda: [])
         for text in ("a", "\n", "b"):
             self.assertEqual(len(text), stream.write(text))
@@ -259,10 +260,26 @@ class OutputTest(unittest.TestCase):
         self.output.pid = pid
         # A write method that code has put in its place sees all that is written.
         seen = []
-        other = Stream()
+        other = Gathered()
         other.write = seen.append
         ko.Writer(self.output, other, lambda: [])("text")
         self.assertEqual(["text"], seen)
+
+    def test_a_stream_whose_write_method_comes_back_has_one_writer(self):
+        thread = type("Thread", (), {"thread": type("T", (), {"ident": -1})()})()
+        kernel = type("Kernel", (), {"control_handlers": {}, "iopub_thread": thread})()
+        kernel.session = type("Session", (), {"send": None, "msg": None})()
+        stream = Gathered()
+        _, guard, _ = ko.start(kernel, (stream,))
+        first, rotate = stream.write, stream._rotate_buffers
+        for _ in range(3):  # as of code that captures what is printed, and puts back what was there
+            del stream.write
+            guard()
+        self.assertIs(first, stream.write)
+        self.assertEqual(rotate, stream._rotate_buffers)
+        stream.write("text")
+        stream.flush()
+        self.assertEqual({"a": "text"}, stream.sent)
 
     def test_a_kernel_that_is_different_is_left_alone(self):
         class Kernel:
