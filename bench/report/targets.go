@@ -145,7 +145,7 @@ var targets = []target{
 		a, ok := value(f, "flood", "runner", 0, "throughput")
 		b, also := value(f, "flood", "gateway", 0, "throughput")
 		return []float64{a, b}, ok && also
-	}, above(250, 120), func(v []float64) string { return number(v[0]) + " / " + number(v[1]) + " MiB/s" }, "the encoding of text that is not ASCII, and on the gateway strings of JSON and copies in kernel and gateway, which alone take more than all may; see a flood in profiles.md"},
+	}, above(250, 120), func(v []float64) string { return number(v[0]) + " / " + number(v[1]) + " MiB/s" }, "the encoding of text that is not ASCII, and on the gateway strings of JSON and copies in kernel and gateway, which alone take nearly all that two processors have in that time; see a flood in profiles.md"},
 	{"a million prints, runner / gateway: processor time beside `python -u` into a file", "1.5 / 3 times", func(f record.File) ([]float64, bool) {
 		a, ok := value(f, "prints", "runner", 0, "times-plain")
 		b, also := value(f, "prints", "gateway", 0, "times-plain")

@@ -126,50 +126,58 @@ var flood = Scenario{
 		backends.Runner:  {Sessions: 1, Duration: time.Second},
 		backends.Gateway: {Sessions: 1, Duration: time.Second},
 	},
-	run: func(ctx context.Context, r *round) (err error) {
-		dir, remove, err := temp()
-		if err != nil {
-			return err
+	run: func(ctx context.Context, r *round) error { return r.withArtifacts(ctx, r.flood) },
+}
+
+// withArtifacts calls f with a host that keeps what is printed in a folder, and with its
+// sessions.
+func (r *round) withArtifacts(ctx context.Context, f func(ctx context.Context, h host, sessions []session, dir string) error) (err error) {
+	dir, remove, err := temp()
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if e := remove(); err == nil {
+			err = e
 		}
-		defer func() {
-			if e := remove(); err == nil {
-				err = e
-			}
-		}()
-		h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, Output: coppice.OutputOptions{Artifacts: dir}})
-		if err != nil {
-			return err
-		}
-		sessions, err := r.live(ctx, h, r.Sessions)
-		if err != nil {
-			return err
-		}
-		blocks := int(64 << 20 * r.Duration.Seconds() / float64(1100*len(floodLine)))
-		hash := sha256.New()
-		for range blocks {
-			_, _ = io.WriteString(hash, strings.Repeat(floodLine, 1100)) // a hash does not fail
-		}
-		want := hash.Sum(nil)
-		code := fmt.Sprintf(floodCode, floodLine, blocks)
-		r.tell("flooding")
-		stop := watchMemory()
-		begin := time.Now()
-		var printed atomic.Int64 // the last of them; what it has kept is looked at later
-		err = each(ctx, sessions, func(s session) error {
-			return drown(ctx, h, s, code, want, func() { printed.Store(int64(time.Since(begin))) })
-		})
-		took, grown := time.Duration(printed.Load()), stop()
-		if err != nil {
-			return err
-		}
-		mib := float64(blocks*1100*len(floodLine)*r.Sessions) / (1 << 20)
-		r.metric("throughput", "MiB/s", mib/(took.Seconds()*(1+r.Plant)), record.More)
-		r.metric("size", "MiB", mib, record.None)
-		if grown >= 0 {
-			r.metric("host-growth", "MiB", grown, record.Less)
-		}
-		return nil
-	},
+	}()
+	h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, Output: coppice.OutputOptions{Artifacts: dir}})
+	if err != nil {
+		return err
+	}
+	sessions, err := r.live(ctx, h, r.Sessions)
+	if err != nil {
+		return err
+	}
+	return f(ctx, h, sessions, dir)
+}
+
+func (r *round) flood(ctx context.Context, h host, sessions []session, _ string) error {
+	blocks := int(64 << 20 * r.Duration.Seconds() / float64(1100*len(floodLine)))
+	hash := sha256.New()
+	for range blocks {
+		_, _ = io.WriteString(hash, strings.Repeat(floodLine, 1100)) // a hash does not fail
+	}
+	want := hash.Sum(nil)
+	code := fmt.Sprintf(floodCode, floodLine, blocks)
+	r.tell("flooding")
+	stop := watchMemory()
+	begin := time.Now()
+	var printed atomic.Int64 // the last of them; what it has kept is looked at later
+	err := each(ctx, sessions, func(s session) error {
+		return drown(ctx, h, s, code, want, func() { printed.Store(int64(time.Since(begin))) })
+	})
+	took, grown := time.Duration(printed.Load()), stop()
+	if err != nil {
+		return err
+	}
+	mib := float64(blocks*1100*len(floodLine)*r.Sessions) / (1 << 20)
+	r.metric("throughput", "MiB/s", mib/(took.Seconds()*(1+r.Plant)), record.More)
+	r.metric("size", "MiB", mib, record.None)
+	if grown >= 0 {
+		r.metric("host-growth", "MiB", grown, record.Less)
+	}
+	return nil
 }
 
 // drown runs a flood, tells that its result is there, and compares its artifact with what
@@ -262,28 +270,10 @@ var prints = Scenario{
 		backends.Runner:  {Sessions: 1, Duration: time.Second},
 		backends.Gateway: {Sessions: 1, Duration: time.Second},
 	},
-	run: func(ctx context.Context, r *round) error {
-		dir, remove, err := temp()
-		if err != nil {
-			return err
-		}
-		err = r.prints(ctx, dir)
-		if e := remove(); err == nil {
-			err = e
-		}
-		return err
-	},
+	run: func(ctx context.Context, r *round) error { return r.withArtifacts(ctx, r.prints) },
 }
 
-func (r *round) prints(ctx context.Context, dir string) error {
-	h, err := r.start(ctx, coppice.Options{MaxSessions: r.Sessions, Output: coppice.OutputOptions{Artifacts: dir}})
-	if err != nil {
-		return err
-	}
-	sessions, err := r.live(ctx, h, r.Sessions)
-	if err != nil {
-		return err
-	}
+func (r *round) prints(ctx context.Context, h host, sessions []session, dir string) error {
 	p, err := processes(ctx, h)
 	if err != nil {
 		return err
