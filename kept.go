@@ -178,7 +178,7 @@ func (h *Host) inherit(ctx context.Context) error {
 		if one.Call.Timeout > 0 { // the time without a host is not the call's
 			k.exec.Deadline = time.Now().Add(max(one.Call.Deadline.Sub(one.Seen), time.Second))
 		}
-		k.exec.Resumed = true
+		k.exec.Resumed, k.exec.Reset = true, false                 // it began anew when it began
 		k.ctx, k.cancel = context.WithCancel(context.Background()) // Cancel ends it, or the call
 		h.kept.calls = append(h.kept.calls, k)
 		h.ids.Store(k.ID, struct{}{})

@@ -117,9 +117,6 @@ func (s *Session) Reset(ctx context.Context) error {
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
 	defer s.host.primitives.SessionEnded(s.key)
-	if b, ok := s.backend().(kernel.Keeper); ok {
-		b.Closing(s.key)
-	}
 	return s.drop(ctx, s.ask(ctx, messages.Close{Key: s.key}))
 }
 

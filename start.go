@@ -151,8 +151,12 @@ func (h *Host) provision(ctx context.Context) error {
 func (h *Host) gatewaySpec() supervisor.Spec {
 	ko := kernel.Options{StartTimeout: h.o.StartTimeout, StartCeiling: h.o.StartCeiling, InterruptGrace: h.o.InterruptGrace, HeartbeatEvery: h.o.Heartbeat, CellRuntime: h.o.Limits.Runtime}
 	ko.Hibernation = h.hibernation()
+	var left func(messages.SessionKey)
+	if heir, is := can[kernel.Heir](h); is {
+		left = heir.Forget
+	}
 	actor := gateway.New(gateway.Options{
-		Name: h.backend.Name(), Servers: h.kernels.Servers(), StopTimeout: ko.StopTimeout(), Hibernation: h.hibernation(),
+		Name: h.backend.Name(), Servers: h.kernels.Servers(), StopTimeout: ko.StopTimeout(), Hibernation: h.hibernation(), Left: left,
 		Strategy: gateway.Policy{
 			Heartbeat: h.o.Heartbeat, HeartbeatCeiling: h.o.HeartbeatCeiling, IdleTTL: h.o.IdleTTL, MaxKernels: h.o.MaxSessions, MaxWaiting: h.o.MaxWaiting,
 			MaxPerOwner: h.o.MaxPerOwner, MaxRSS: h.o.MaxRSS, Hibernate: h.asleep != nil,

@@ -75,6 +75,7 @@ type child struct {
 	bySelf    bool      // the last incarnation ended without being asked to
 	next      sequel    // what follows the end of this incarnation
 	reset     bool      // with sequelAgain: it was asked for, and clears the past
+	anew      bool      // this incarnation follows such an end: nothing is brought back to it
 	group     groupRole // its part in the operation Supervisor.batch
 	pinned    bool
 	astray    bool // the last incarnation was abandoned

@@ -249,6 +249,7 @@ const maxBarren = 3
 // in a new place, if there is one, when the last one was abandoned.
 func (s *Supervisor) again(ch *child) {
 	ch.totalRestarts++
+	ch.anew = ch.reset
 	if ch.reset {
 		ch.reset, ch.restarts = false, 0
 	} else {

@@ -35,7 +35,8 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// TestRestartWhileStarting: a reset of a child that starts has nothing to do.
+// TestRestartWhileStarting: a first start may bring back what was there before the reset, and
+// begins again; the start after a reset does not.
 func TestRestartWhileStarting(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -46,10 +47,17 @@ func TestRestartWhileStarting(t *testing.T) {
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: dynamic(child)})}})
 		gate := sys.Ref("gate")
 		r := submit(t, gate, "a", 1)
-		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("a", supervisor.Exit{})) })
+		for _, want := range []int{1, 2, 2} {
+			synctest.Wait()
+			require.Equal(t, want, inits)
+			in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("a", supervisor.Exit{})) })
+			if inits == 1 {
+				up <- struct{}{} // the first one ends, the next one begins
+			}
+		}
 		close(up)
 		require.Equal(t, 1, answer(t, r))
-		require.Equal(t, 1, inits)
+		require.Equal(t, 2, inits)
 		stop(t, sys)
 	})
 }

@@ -11,7 +11,8 @@ import (
 // reset. It clears what was held against the child: its failures, and the
 // state failed. Work in hand goes to the Handler's Unserved when the child does
 // not finish it; work that waits goes to the next incarnation. Calls while a
-// start or restart is under way do nothing more. False: the key is not known.
+// restart is under way, or the start after one, do nothing more: a first start may bring back
+// what was there before, and begins again. False: the key is not known.
 func (s *Supervisor) Restart(key string, exit Exit) bool {
 	ch := s.table[key]
 	if ch == nil {
@@ -23,7 +24,7 @@ func (s *Supervisor) Restart(key string, exit Exit) bool {
 	ch.failures, ch.restarts = nil, 0
 	switch {
 	case s.draining != nil || s.ending != nil:
-	case ch.live != nil && ch.state == messages.ChildStarting:
+	case ch.live != nil && ch.state == messages.ChildStarting && ch.anew:
 	case ch.live != nil:
 		ch.reset, ch.after = true, 0
 		s.stop(ch, &exit, sequelAgain)

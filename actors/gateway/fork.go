@@ -116,10 +116,18 @@ func (h *handler) Hibernate(s *supervisor.Supervisor, child string, _ supervisor
 	s.Submit(child, w)
 }
 
-// startOver drops what is kept on disk of a session that is to start over, or is closed.
+// startOver drops what is kept on disk of a session that is to start over, or is closed, and
+// what an earlier host has left of it.
 func (h *handler) startOver(child string) {
-	if key, ok := messages.ParseSessionKey(child); ok && h.o.Hibernation != nil {
+	key, ok := messages.ParseSessionKey(child)
+	if !ok {
+		return
+	}
+	if h.o.Hibernation != nil {
 		h.o.Hibernation.Forget(key)
+	}
+	if h.o.Left != nil {
+		h.o.Left(key)
 	}
 }
 

@@ -35,6 +35,9 @@ type Options struct {
 	// Hibernation keeps sessions on disk while they have no kernel; NewKernel gives its
 	// kernels what they need of it. nil: nothing does.
 	Hibernation Forgetter
+	// Left ends what an earlier host has left of a session that is closed or begins anew. It
+	// must not block. nil: nothing is left.
+	Left func(key messages.SessionKey)
 	// Servers are the children with the processes that kernels share; their kind is
 	// [KindServer]. Empty: they share no process.
 	Servers []supervisor.Spec

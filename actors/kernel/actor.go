@@ -227,6 +227,9 @@ func (a *Actor) explain(err error) error { return a.o.explain(err, a.interp.Info
 // interpreter is known to be gone; its Spec's StopTimeout bounds that.
 func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 	idle := a.run == nil
+	if a.interp != nil {
+		endForGood(a.interp, exit)
+	}
 	if m := a.toTell; m != nil {
 		m.work.Settle(m.kept)
 	}
@@ -249,6 +252,7 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		a.pumps.Wait() // the start is cancelled, or it was done a moment ago
 		select {
 		case a.interp = <-a.made:
+			endForGood(a.interp, exit)
 		default:
 		}
 	}

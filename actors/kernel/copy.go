@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -212,8 +211,7 @@ func (a *Actor) slept(m slept) error {
 // because its host does. What cannot be kept is lost, as without it, and the exit says why.
 func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
 	evicted := exit.Kind == messages.ExitEvicted
-	ends := exit.Kind == messages.ExitShutdown && !strings.HasPrefix(exit.Value().Reason, messages.SessionClosed)
-	if a.o.Hibernation == nil || a.o.Once || a.asleep || a.interpGone() || !evicted && !ends || !a.served && a.restored == nil {
+	if a.o.Hibernation == nil || a.o.Once || a.asleep || a.interpGone() || !evicted && !ofHost(exit) || !a.served && a.restored == nil {
 		return
 	}
 	a.pumps.Wait() // one may be writing it down, and give up

@@ -272,9 +272,6 @@ type Keeper interface {
 	// Leave says that the host ends: closing the interpreter of a session that is
 	// kept then leaves it to the next host.
 	Leave()
-	// Closing says that a session is closed for good, though the host may end before
-	// its interpreter has.
-	Closing(key messages.SessionKey)
 }
 
 // Heir is implemented by a [Keeper] that takes over at once what an earlier host has left.
@@ -285,6 +282,10 @@ type Heir interface {
 	Inherit(ctx context.Context) ([]Inherited, error)
 	// Disown ends the interpreter that waits for a start with this key, if there is one.
 	Disown(ctx context.Context, key messages.SessionKey)
+	// Forget ends what an earlier host has left under a key, unless a start has taken it over:
+	// its session is closed, or begins anew. It waits for nothing: a start from then on finds
+	// nothing of it, and neither does the next host.
+	Forget(key messages.SessionKey)
 	// Kept reports whether sessions would outlive this host now, and if not, why.
 	Kept() (kept bool, why string)
 }

@@ -1,8 +1,10 @@
 package kernel
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
@@ -47,9 +49,39 @@ type Resumption struct {
 	Stop messages.InterruptCause
 }
 
-// Leaver is implemented by interpreters that can be left to the next host. Leaving says
-// that this one will be, when it is closed.
-type Leaver interface{ Leaving() bool }
+// Leaver is implemented by interpreters that can be left to the next host. Any goroutine
+// may call its methods.
+type Leaver interface {
+	// Leaving says that this one will be, when it is closed.
+	Leaving() bool
+	// EndForGood has it not be: its session ends, or begins anew.
+	EndForGood()
+}
+
+// forGood reports whether a kernel ends because its session does, or begins anew: then it is
+// not left to the next host, though this one may be about to end.
+func forGood(exit supervisor.Exit) bool { return !exit.Failure() && !ofHost(exit) }
+
+// ofHost reports whether a kernel ends because its host does.
+func ofHost(exit supervisor.Exit) bool {
+	return exit.Kind == messages.ExitShutdown && !strings.HasPrefix(exit.Value().Reason, messages.SessionClosed)
+}
+
+// endForGood has an interpreter not be left to the next host when its kernel ends for another
+// reason than that of the host.
+func endForGood(i Interpreter, exit supervisor.Exit) {
+	if l, ok := i.(Leaver); ok && forGood(exit) {
+		l.EndForGood()
+	}
+}
+
+// EndsForGood reports whether a start, whose context it is, was cancelled because its session
+// ends or begins anew: then what an earlier host has left of it ends, too. Else another start
+// goes on with it, here or in the next host.
+func EndsForGood(start context.Context) bool {
+	exit, is := errors.AsType[supervisor.Exit](context.Cause(start))
+	return is && forGood(exit)
+}
 
 func leaving(i Interpreter) bool {
 	l, ok := i.(Leaver)

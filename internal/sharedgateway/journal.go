@@ -77,6 +77,26 @@ func Take(ctx context.Context, dir string, key messages.SessionKey) (*Claim, err
 	return c, nil
 }
 
+// TakeLeft claims a session that is in the journal and that no process has. It does not wait.
+func TakeLeft(dir string, key messages.SessionKey) (*Claim, bool) {
+	if !Supported {
+		return nil, false
+	}
+	c := claimOf(dir, key)
+	if _, there := c.Entry(); !there {
+		return nil, false // nearly always: nothing is opened for it
+	}
+	if ok, err := c.lock.TryLock(); err != nil || !ok {
+		_ = c.lock.Close()
+		return nil, false
+	}
+	if _, there := c.Entry(); !there { // who had it has ended it meanwhile
+		c.Release()
+		return nil, false
+	}
+	return c, true
+}
+
 // claimOf is a claim that is not held yet.
 func claimOf(dir string, key messages.SessionKey) *Claim {
 	sum := sha256.Sum256([]byte(key.ID()))

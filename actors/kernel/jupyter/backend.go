@@ -149,18 +149,17 @@ func (b *Backend) startOn(ctx context.Context, server *Endpoint, o kernel.StartO
 	var err error
 	if b.o.Journal != "" && server.Shared != nil && !o.Once {
 		progress("waiting for the session")
-		i.keep = func() bool {
-			_, closing := b.o.Server.closing.Load(o.Key)
-			return b.o.Server.leaving.Load() && !closing
-		}
+		i.leaving = &b.o.Server.leaving
 		waits := b.heirs.claim(o.Key)
 		if waits != nil {
 			i.claim, i.heir = waits.claim, waits.last
 		} else if i.claim, err = sharedgateway.Take(ctx, b.o.Journal, o.Key); err != nil {
 			return nil, err
 		}
-		b.o.Server.closing.Delete(o.Key) // the claim was free: what was closed is gone
 		switch adopted, err := i.adopt(ctx, o, progress); {
+		case err != nil && kernel.EndsForGood(ctx):
+			forget(i.claim)
+			return nil, err
 		case err != nil && waits != nil:
 			b.heirs.put(o.Key, waits) // another attempt may do
 			return nil, err

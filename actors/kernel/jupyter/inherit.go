@@ -120,3 +120,9 @@ func (h *heirs) disown(key messages.SessionKey) {
 		one.claim.Release()
 	}
 }
+
+// forget gives up a session: its gateway ends the kernel that no journal names any more.
+func forget(c *sharedgateway.Claim) {
+	_ = c.Forget() // what cannot be removed is there for another start, as before
+	c.Release()
+}

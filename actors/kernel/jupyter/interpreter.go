@@ -37,8 +37,10 @@ type Interpreter struct {
 	notice atomic.Pointer[messages.Notice]
 	// claim is the session's place in the journal, nil when it is not kept.
 	claim *sharedgateway.Claim
-	// keep says whether Close leaves the kernel to the next host.
-	keep func() bool
+	// leaving is that of the host.
+	leaving *atomic.Bool
+	// ends says that the session ends, or begins anew: it is not left to the next host.
+	ends atomic.Bool
 	// outlives says that the session has all that it is to have: before that, it ends with its host.
 	outlives atomic.Bool
 	news     atomic.Pointer[kernel.News] // how the session began, of which no result has told; for the next host

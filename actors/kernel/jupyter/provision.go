@@ -294,6 +294,20 @@ func (p *provided) Inherit(context.Context) ([]kernel.Inherited, error) {
 // next start's.
 func (p *provided) Disown(_ context.Context, key messages.SessionKey) { p.Backend.heirs.disown(key) }
 
+// Forget ends what an earlier host has left under a key, unless it was started here or another
+// host has it.
+func (p *provided) Forget(key messages.SessionKey) {
+	b := p.Backend
+	if b.o.Journal == "" {
+		return
+	}
+	if one := b.heirs.claim(key); one != nil {
+		forget(one.claim)
+	} else if c, has := sharedgateway.TakeLeft(b.o.Journal, key); has {
+		forget(c)
+	}
+}
+
 // Kept reports whether sessions would outlive the host.
 func (p *provided) Kept() (kept bool, why string) {
 	if p.Server.o.URL != "" {

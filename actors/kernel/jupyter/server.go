@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -143,9 +142,6 @@ type Server struct {
 	egress  walls.Egress  // likewise
 
 	leaving atomic.Bool
-	// closing holds the keys of sessions that are closed for good, though the host
-	// may end before their kernels have.
-	closing sync.Map
 
 	ends *kernel.Availability[[]*Endpoint] // never empty where they are there
 }
@@ -180,11 +176,6 @@ func (s *Server) endpoint(ctx context.Context, o kernel.StartOptions) (*Endpoint
 // Leave says that the host ends: from now on, closing the interpreter of a session
 // that is kept leaves its kernel to the next host. Any goroutine may call it.
 func (s *Server) Leave() { s.leaving.Store(true) }
-
-// Closing says that a session is closed for good: its kernel is not left to a
-// later host, also when this one ends right now. It is forgotten when the session
-// begins again. Any goroutine may call it.
-func (s *Server) Closing(key messages.SessionKey) { s.closing.Store(key, true) }
 
 // Run starts the server, calls up, and returns when it has ended.
 func (s *Server) Run(ctx context.Context, up func(pid int)) error {

@@ -176,7 +176,12 @@ func (i *Interpreter) Told() {
 }
 
 // Leaving reports whether Close leaves the kernel to the next host.
-func (i *Interpreter) Leaving() bool { return i.claim != nil && i.outlives.Load() && i.keep() }
+func (i *Interpreter) Leaving() bool {
+	return i.claim != nil && i.outlives.Load() && i.leaving.Load() && !i.ends.Load()
+}
+
+// EndForGood has Close not leave the kernel to the next host.
+func (i *Interpreter) EndForGood() { i.ends.Store(true) }
 
 // journal notes where the session's variables are; nothing for a session that
 // is not kept.

@@ -207,29 +207,6 @@ func (k *keeper) earlierEnd(key messages.SessionKey) string {
 	return why
 }
 
-// claim returns what waits for a start with a key, nil for nothing.
-func (k *keeper) claim(key messages.SessionKey) *heir {
-	if k == nil {
-		return nil
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	h := k.heirs[key.ID()]
-	delete(k.heirs, key.ID())
-	return h
-}
-
-// disown ends the session that waits for a start with a key.
-func (k *keeper) disown(ctx context.Context, key messages.SessionKey) {
-	h := k.claim(key)
-	if h == nil {
-		return
-	}
-	h.close() // the custodian's copies are the last
-	_ = h.from.Drop(ctx, key.ID())
-	k.release(h.from)
-}
-
 // adopt goes on with a session of an earlier host; nil: it has ended, which the next
 // start tells.
 func (s *Server) adopt(ctx context.Context, key messages.SessionKey, tracer *ipctrace.File) (*Interpreter, error) {
@@ -243,25 +220,35 @@ func (s *Server) adopt(ctx context.Context, key messages.SessionKey, tracer *ipc
 		k.mu.Lock()
 		k.sessions[i.kept().name] = i
 		k.mu.Unlock()
+		if k.leaving.Load() { // it was not among those that leave has seen
+			i.kept().log.Freeze()
+		}
 		return i, nil
 	}
-	if i != nil {
-		i.kept().drop()
-		discard(i)
-	} else {
+	forGood := kernel.EndsForGood(ctx)
+	switch {
+	case i == nil:
 		_ = h.from.Drop(ctx, key.ID())
 		k.release(h.from)
+	case ctx.Err() != nil && k.leaving.Load() && !forGood: // the next host goes on with it
+		discard(i)
+		return nil, err
+	default:
+		i.kept().drop()
+		discard(i)
+	}
+	why := "the session of an earlier host could not be gone on with: " + err.Error()
+	if _, ended := errors.AsType[*forkserver.LostError](err); ended {
+		why = goneMeanwhile
+	}
+	if !forGood {
+		k.mu.Lock()
+		k.lost[key.ID()] = why
+		k.mu.Unlock()
 	}
 	if ctx.Err() != nil {
 		return nil, err
 	}
-	why := goneMeanwhile
-	if _, ended := errors.AsType[*forkserver.LostError](err); !ended {
-		why = "the session of an earlier host could not be gone on with: " + err.Error()
-	}
-	k.mu.Lock()
-	k.lost[key.ID()] = why
-	k.mu.Unlock()
 	return nil, nil //nolint:nilnil // as above
 }
 

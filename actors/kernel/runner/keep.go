@@ -45,6 +45,9 @@ type keeper struct {
 	// ends counts the goroutines that watch custodies, and that let go of sessions; close
 	// joins them.
 	ends sync.WaitGroup
+	// forgets counts the goroutines that end what earlier hosts have left; close joins them
+	// before it lets go of what keeps that. All calls that begin one are over by then.
+	forgets sync.WaitGroup
 
 	mu       sync.Mutex
 	own      *custody.Custody         // what this host began; guarded by mu
@@ -256,20 +259,46 @@ func (k *keeper) leave() {
 
 func (k *keeper) isLeaving() bool { return k != nil && k.leaving.Load() }
 
-// closes says that a session is closed for good.
-func (k *keeper) closes(key messages.SessionKey) {
+// claim returns what waits for a start with a key, nil for nothing.
+func (k *keeper) claim(key messages.SessionKey) *heir {
 	if k == nil {
-		return
+		return nil
 	}
 	k.mu.Lock()
-	i := k.sessions[key.ID()]
-	k.mu.Unlock()
-	if i == nil {
+	defer k.mu.Unlock()
+	h := k.heirs[key.ID()]
+	delete(k.heirs, key.ID())
+	return h
+}
+
+// disown ends the session that waits for a start with a key.
+func (k *keeper) disown(ctx context.Context, key messages.SessionKey) {
+	h := k.claim(key)
+	if h == nil {
 		return
 	}
-	i.kept().mu.Lock()
-	i.kept().closing = true
-	i.kept().mu.Unlock()
+	k.letGo(ctx, h, key)
+}
+
+// letGo ends what an earlier host has left and no start has taken over.
+func (k *keeper) letGo(ctx context.Context, h *heir, key messages.SessionKey) {
+	h.close() // the custodian's copies are the last
+	_ = h.from.Drop(ctx, key.ID())
+	k.release(h.from)
+}
+
+// forget is disown for a session that is closed or begins anew. The custodian hears of it
+// before close asks it for anything, and the caller does not wait for that.
+func (k *keeper) forget(key messages.SessionKey) {
+	h := k.claim(key)
+	if h == nil {
+		return
+	}
+	k.forgets.Go(func() { // ends with the custodian's answer; close joins it
+		ctx, cancel := context.WithTimeout(context.Background(), custodyWait)
+		defer cancel()
+		k.letGo(ctx, h, key)
+	})
 }
 
 // close ends all that is kept, or leaves it to the next host. All sessions are closed, or
@@ -280,6 +309,7 @@ func (k *keeper) close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), custodyWait)
 	defer cancel()
+	k.forgets.Wait()
 	k.mu.Lock()
 	k.closed = true
 	all := make([]*custody.Custody, 0, len(k.earlier)+1)

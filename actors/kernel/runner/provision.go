@@ -180,9 +180,6 @@ func (p *provided) Process() (name string, s kernel.Server) { return nameServer,
 // next host.
 func (p *provided) Leave() { p.Server.keep.leave() }
 
-// Closing says that a session is closed for good.
-func (p *provided) Closing(key messages.SessionKey) { p.Server.keep.closes(key) }
-
 // Inherit takes over what an earlier host has left.
 func (p *provided) Inherit(ctx context.Context) ([]kernel.Inherited, error) {
 	if p.Server.keep == nil {
@@ -195,6 +192,9 @@ func (p *provided) Inherit(ctx context.Context) ([]kernel.Inherited, error) {
 func (p *provided) Disown(ctx context.Context, key messages.SessionKey) {
 	p.Server.keep.disown(ctx, key)
 }
+
+// Forget ends what an earlier host has left under a key, unless a start has taken it over.
+func (p *provided) Forget(key messages.SessionKey) { p.Server.keep.forget(key) }
 
 // Kept reports whether sessions would outlive the host.
 func (p *provided) Kept() (kept bool, why string) { return p.Server.keep.kept() }

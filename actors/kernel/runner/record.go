@@ -27,6 +27,15 @@ func (i *Interpreter) Record() kernel.Record {
 // Leaving reports whether Close leaves the session to the next host.
 func (i *Interpreter) Leaving() bool { return i.kept().leaves() }
 
+// EndForGood has Close not leave the session to the next host.
+func (i *Interpreter) EndForGood() {
+	if h := i.kept(); h != nil {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.closing = true
+	}
+}
+
 // record is the log of a session, as the actor sees it.
 type record struct{ i *Interpreter }
 

@@ -1,0 +1,67 @@
+package outlive_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// TestWhatIsClosedIsNotLeft: a session that was closed or reset a moment before its host
+// leaves, while that host was still taking it over from an earlier one, is not left to the
+// next: nothing of it is there.
+func TestWhatIsClosedIsNotLeft(t *testing.T) {
+	for backend, gateway := range on(false, true) {
+		t.Run(backend, func(t *testing.T) {
+			r := newRoleOf(t, gateway)
+			r.Sessions = 6
+			ctx := context.Background()
+			rounds := 6
+			if gateway {
+				rounds = 2
+			}
+			for round := range rounds {
+				host := next(t, r)
+				run := func(i int, code string) messages.Result {
+					t.Helper()
+					result, err := host.Session(name(i), coppice.In(r.Home)).Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}})
+					require.NoError(t, err)
+					return result
+				}
+				for i := range r.Sessions {
+					require.Equal(t, messages.OutcomeOK, run(i, fmt.Sprintf("x = %d", i)).Outcome)
+				}
+				require.True(t, host.Leave(ctx).Clean())
+
+				host = next(t, r)
+				for i := range r.Sessions {
+					s := host.Session(name(i), coppice.In(r.Home))
+					switch i % 3 {
+					case 0:
+						require.NoError(t, s.Close(ctx))
+					case 1:
+						require.NoError(t, s.Reset(ctx))
+					}
+				}
+				require.True(t, host.Leave(ctx).Clean())
+
+				host = next(t, r)
+				for i := range r.Sessions {
+					result := run(i, "print(x)")
+					if i%3 == 2 {
+						require.Equal(t, messages.OutcomeOK, result.Outcome, "round %d, session %d: %s", round, i, result.Text)
+						require.Equal(t, messages.StateKept, result.State)
+						continue
+					}
+					require.Equal(t, messages.OutcomeError, result.Outcome, "round %d, session %d: %s", round, i, result.Text)
+					require.Equal(t, "NameError", result.Cells[0].Error.Name)
+				}
+				require.True(t, host.Shutdown(ctx).Clean())
+			}
+		})
+	}
+}
