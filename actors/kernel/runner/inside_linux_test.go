@@ -1,6 +1,7 @@
 package runner_test
 
 import (
+	"cmp"
 	"errors"
 	"os"
 	"path/filepath"
@@ -24,11 +25,17 @@ os.chdir(process["cwd"])
 os.execve(process["args"][0], process["args"], dict(one.split("=", 1) for one in process["env"] or []))
 `
 
+// begun is how a program begins that is Python's, whatever that is: the interpreter of a script
+// may be no script itself, and shims are.
+func begun() string {
+	return "#!/bin/sh\n'''exec' '" + cmp.Or(python(), "python3") + "' \"$0\" \"$@\"\n' '''\n"
+}
+
 // TestSessionsInside: what a fork server has as its standard descriptors is enough for sessions,
 // whose processes have no numbers outside.
 func TestSessionsInside(t *testing.T) {
 	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "runsc"), []byte("#!"+python()+standIn), 0o700)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "runsc"), []byte(begun()+standIn), 0o700)) //nolint:gosec // it is run
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	f := startServer(runner.ServerOptions{
 		Isolation: kernel.Isolation{Level: kernel.IsolationGVisor, Write: []string{t.TempDir()}},
@@ -67,7 +74,7 @@ func TestSessionsInside(t *testing.T) {
 // TestWhatSessionsInsideCannotHave is refused before anything is started.
 func TestWhatSessionsInsideCannotHave(t *testing.T) {
 	bin := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(bin, "runsc"), []byte("#!"+python()+standIn), 0o700)) //nolint:gosec // it is run
+	require.NoError(t, os.WriteFile(filepath.Join(bin, "runsc"), []byte(begun()+standIn), 0o700)) //nolint:gosec // it is run
 	t.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	inside := kernel.Isolation{Level: kernel.IsolationGVisor}
 	for text, tc := range map[string]struct {
