@@ -68,6 +68,7 @@ type child struct {
 
 	elder, younger *child // neighbours in Supervisor.idle, Supervisor.failures or Supervisor.waitlist
 	before, behind *child // neighbours in the order of Supervisor.first
+	nextHeard      *child // in a list of Supervisor.heard
 
 	static    bool
 	served    bool      // work was dispatched to this incarnation
@@ -83,6 +84,7 @@ type child struct {
 	specified bool // the Handler has said how to make the next incarnation
 	queued    bool // in Supervisor.kicks
 	waiting   bool // in Supervisor.waitlist
+	removed   bool // its entry was taken out
 }
 
 // work is the work in hand; the zero Work without.
@@ -118,6 +120,22 @@ func (ch *child) view(clock clock) strategy.ChildView {
 		}
 	}
 	return v
+}
+
+// heard is when the child was heard of last: the instant of its last beat, or the one at which
+// the call began that it is in, whichever is earlier; now when nothing is expected of it. It is
+// silent when that is not after the limit.
+func (ch *child) heard(now, limit instant) (at instant, silent bool) {
+	if ch.live == nil || ch.state != messages.ChildIdle && ch.state != messages.ChildBusy {
+		return now, false
+	}
+	at = now
+	for _, one := range []int64{ch.live.handling.Load(), ch.live.beat.Load()} {
+		if one != 0 {
+			at = min(at, instant(one))
+		}
+	}
+	return at, at <= limit
 }
 
 // inLast reports whether the work that was begun last is the child's last.

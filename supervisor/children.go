@@ -23,6 +23,7 @@ type children struct {
 	waitlist       waitlist  // keys that wait for capacity
 	idle, failures childList // dynamic children in these states
 	tallies        tallies   // how many dynamic children take a place
+	heard          heard
 
 	groupFailures []instant
 	excused       int                    // how many children were shown as silent that had an excuse
@@ -42,6 +43,7 @@ func (s *children) add(spec *Spec, static bool) *child {
 	}
 	s.last = ch
 	s.table[spec.Key] = ch
+	s.heard.add(ch, s.now)
 	return ch
 }
 
@@ -57,6 +59,7 @@ func (s *children) remove(ch *child) {
 	} else {
 		s.last = ch.before
 	}
+	ch.removed = true
 	delete(s.table, ch.spec.Key)
 	s.home.prune(ch.slot)
 }

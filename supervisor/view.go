@@ -4,7 +4,6 @@ import (
 	"iter"
 	"time"
 
-	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
@@ -96,24 +95,21 @@ func (v tableView) Census(kind, owner string, turn uint64) strategy.Census {
 
 // Silent ranges over the children that a heartbeat has to look at.
 func (v tableView) Silent(then time.Time) iter.Seq[strategy.ChildView] {
-	limit := int64(v.clock.of(then))
+	limit := v.clock.of(then)
 	return func(yield func(strategy.ChildView) bool) {
-		for ch := v.first; ch != nil; ch = ch.behind {
-			if ch.live == nil || ch.state != messages.ChildIdle && ch.state != messages.ChildBusy {
-				continue
-			}
-			inCall, beat := ch.live.handling.Load(), ch.live.beat.Load()
-			if (inCall == 0 || inCall > limit) && (beat == 0 || beat > limit) {
-				continue
+		on := true
+		v.heard.visit(limit, func(ch *child) instant {
+			last, silent := ch.heard(v.now, limit)
+			if !silent || !on {
+				return last
 			}
 			view := ch.view(v.clock)
 			view.Stalled, view.StalledInCall = stalledSince(v.stalls, view.HeardAt()), stalledSince(v.stalls, view.HandlingSince)
 			if view.Stalled+view.StalledInCall+view.Waited > 0 {
 				v.excused++
 			}
-			if !yield(view) {
-				return
-			}
-		}
+			on = yield(view)
+			return last
+		})
 	}
 }

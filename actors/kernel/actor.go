@@ -49,8 +49,9 @@ type Actor struct {
 	// refused is why what the session has was not kept when that was tried last, nil when a
 	// cell has run since.
 	refused  *messages.HibernateRefused
+	rounds   bool // it is seen after in rounds
 	pinging  bool
-	answered bool // a ping, since it last ran anything
+	answered bool // a ping or a call, since it last ran anything
 	looks    int  // how often it was looked at since, and not asked
 	// silence measures the chance that the interpreter had since it left a ping without
 	// an answer; nil while it answers. The goroutine of the ping owns it while there is one.
@@ -205,6 +206,8 @@ func (a *Actor) started(m started) error {
 	a.ctx.Beat()
 	a.ctx.Up()
 	if a.o.HeartbeatEvery > 0 {
+		a.rounds = true
+		seenAfter.Add(1)
 		a.ctx.After(untilRound(time.Now(), a.o.HeartbeatEvery), pingDue{})
 	}
 	return nil
@@ -226,6 +229,9 @@ func (a *Actor) explain(err error) error { return a.o.explain(err, a.interp.Info
 // Terminate ends what runs and closes the interpreter. It tries until the
 // interpreter is known to be gone; its Spec's StopTimeout bounds that.
 func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
+	if a.rounds {
+		seenAfter.Add(-1)
+	}
 	idle := a.run == nil
 	if a.interp != nil {
 		endForGood(a.interp, exit)

@@ -2,6 +2,7 @@ package kernel
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -23,13 +24,21 @@ const (
 	mostLooks = 60
 )
 
-// rounds is how many times in a heartbeat this process wakes up to see after kernels.
-const rounds = 50
+// How many times in a heartbeat this process wakes up to see after kernels: more often where
+// there are many, so that no call waits until all of a round were seen after.
+const (
+	leastRounds, mostRounds = 50, 1000
+	together                = 100 // kernels in a round
+)
+
+// seenAfter is how many kernels of this process there are in rounds.
+var seenAfter atomic.Int64
 
 // untilRound is a heartbeat, and so much less that it ends together with those of other
 // kernels: waking up costs this process more than what it then does for one of them.
 func untilRound(now time.Time, every time.Duration) time.Duration {
-	round := max(every/rounds, 1)
+	rounds := min(max(seenAfter.Load()/together, leastRounds), mostRounds)
+	round := max(every/time.Duration(rounds), 1)
 	return every - time.Duration(now.UnixNano())%round
 }
 

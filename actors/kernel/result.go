@@ -33,6 +33,9 @@ func (a *Actor) callEnded(m callEnded) error {
 		r.work.Settle(a.result(r, r.outcome, lostReason(err), true))
 		return err
 	}
+	if a.silence == nil && (r.outcome == messages.OutcomeOK || r.outcome == messages.OutcomeError) {
+		a.answered, a.looks = true, 0 // just now: a ping would learn nothing more
+	}
 	res := a.result(r, r.outcome, a.freshReason(r), false)
 	a.note()
 	// Last, so that whoever waits runs next: what follows here would hold it up.
