@@ -51,7 +51,8 @@ type Actor struct {
 	refused  *messages.HibernateRefused
 	rounds   bool // it is seen after in rounds
 	pinging  bool
-	answered bool // a ping or a call, since it last ran anything
+	answered bool // a ping, since it last ran anything
+	returned bool // from what it last ran
 	looks    int  // how often it was looked at since, and not asked
 	// silence measures the chance that the interpreter had since it left a ping without
 	// an answer; nil while it answers. The goroutine of the ping owns it while there is one.

@@ -114,10 +114,19 @@ type Backlogged interface{ Ended() bool }
 var ErrEnough = errors.New("the rest of the output is not wanted")
 
 // Looker is implemented by interpreters of which it can be seen, without waking them,
-// that they are there and could answer. Look returns at once, with what RSS returns; an
+// that they are there and could answer. Look returns at once; an
 // error says that this one has to be asked. While nothing is run on it, the actor looks
 // most of the times at which it would ask, so that a session that waits costs nothing.
-type Looker interface{ Look() (rss int64, err error) }
+type Looker interface{ Look() (Sight, error) }
+
+// Sight is what is seen of an interpreter.
+type Sight struct {
+	// RSS is what its RSS returns.
+	RSS int64
+	// Alone says that nothing runs in it but what answers: it answers as it did last. What
+	// a call has left in it may keep it from that.
+	Alone bool
+}
 
 // Killer is implemented by interpreters whose process can be ended at once. Kill
 // does so without asking; Close is still called afterwards. A kernel that hangs

@@ -70,14 +70,14 @@ func (b *fakeBackend) Start(ctx context.Context, o kernel.StartOptions) (kernel.
 // lookedAt is one of which it can be seen that it could answer, unless it is stopped.
 type lookedAt struct{ *fakeInterp }
 
-func (i *lookedAt) Look() (int64, error) {
+func (i *lookedAt) Look() (kernel.Sight, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.looks++
 	if i.silent {
-		return 0, errors.New("stopped")
+		return kernel.Sight{}, errors.New("stopped")
 	}
-	return 1 << 20, nil
+	return kernel.Sight{RSS: 1 << 20, Alone: !i.busy}, nil
 }
 
 func (b *fakeBackend) living() int {
@@ -114,6 +114,7 @@ type fakeInterp struct {
 	counter     int
 	hungryUntil time.Time
 	silent      bool // does not answer pings
+	busy        bool // something runs in it between calls
 	pings       int
 	looks       int
 	request     kernel.CellRequest // the last one

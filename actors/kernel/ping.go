@@ -88,20 +88,21 @@ func (a *Actor) ping() {
 }
 
 // look spares an interpreter that has nothing to do, and has answered since it had, a
-// ping: it reports whether it is seen from outside that it could answer. Its death is
+// ping: it reports whether it is seen from outside that it could answer. One that has answered
+// nothing but its last call could, if that has left nothing in it that runs. Its death is
 // heard without (see started).
 func (a *Actor) look() bool {
 	l, ok := a.interp.(Looker)
-	if !ok || a.run != nil || a.silence != nil || !a.answered || a.looks >= mostLooks {
+	if !ok || a.run != nil || a.silence != nil || !a.answered && !a.returned || a.looks >= mostLooks {
 		return false
 	}
-	rss, err := l.Look()
-	if err != nil {
+	is, err := l.Look()
+	if err != nil || !a.answered && !is.Alone {
 		return false
 	}
 	a.looks++
 	a.ctx.Beat()
-	a.rss, a.weighed = rss, time.Now()
+	a.rss, a.weighed = is.RSS, time.Now()
 	a.publish()
 	return true
 }

@@ -57,7 +57,8 @@ func TestASilentInterpreterIsHung(t *testing.T) {
 const betweenPings = 2500 * time.Millisecond
 
 // One that has nothing to do, and has answered its last call, is looked at: it is asked when it
-// is seen to be stopped, and now and then. Its end is heard as ever.
+// is seen to be stopped, and now and then. Its end is heard as ever. One in which a call has left
+// something that runs is asked once more.
 func TestAnIdleInterpreterIsLookedAt(t *testing.T) {
 	counts := func(i *fakeInterp) (pings, looks int) {
 		i.mu.Lock()
@@ -75,9 +76,16 @@ func TestAnIdleInterpreterIsLookedAt(t *testing.T) {
 		time.Sleep(time.Minute)
 		pings, _ = counts(first)
 		require.Zero(t, pings)
+		first.mu.Lock()
+		first.busy = true
+		first.mu.Unlock()
+		tr.run("count")
+		time.Sleep(time.Minute)
+		pings, _ = counts(first)
+		require.Equal(t, 1, pings)
 		time.Sleep(10 * time.Minute)
 		pings, _ = counts(first)
-		require.Equal(t, 2, pings, "what cannot be seen is asked for, every five minutes")
+		require.Equal(t, 3, pings, "what cannot be seen is asked for, every five minutes")
 		first.mu.Lock()
 		first.silent = true
 		first.mu.Unlock()

@@ -34,7 +34,7 @@ func (a *Actor) callEnded(m callEnded) error {
 		return err
 	}
 	if a.silence == nil && (r.outcome == messages.OutcomeOK || r.outcome == messages.OutcomeError) {
-		a.answered, a.looks = true, 0 // just now: a ping would learn nothing more
+		a.returned, a.looks = true, 0
 	}
 	res := a.result(r, r.outcome, a.freshReason(r), false)
 	a.note()

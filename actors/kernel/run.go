@@ -150,7 +150,7 @@ func (a *Actor) begin(w supervisor.Work) error {
 	if r.fresh {
 		r.news = &News{Restored: a.restored, Reason: a.freshReason(r)}
 	}
-	a.run, a.answered = r, false
+	a.run, a.answered, a.returned = r, false, false
 	a.o.Served.Add(exec.Owner)
 	a.watchSoon()
 	ctx := a.ctx

@@ -128,7 +128,9 @@ func (i *interp) Ping(context.Context) error {
 }
 
 // Look sees whether it lives, as the runner's interpreters are looked at from outside.
-func (i *interp) Look() (int64, error) { return 0, i.Ping(context.Background()) }
+func (i *interp) Look() (kernel.Sight, error) {
+	return kernel.Sight{Alone: true}, i.Ping(context.Background())
+}
 
 // RSS is not known.
 func (i *interp) RSS() int64 { return 0 }

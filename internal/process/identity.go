@@ -77,4 +77,6 @@ type Activity struct {
 	Stopped bool
 	// RSS is its resident memory in bytes, 0 when that cannot be told.
 	RSS int64
+	// Threads is how many it has.
+	Threads int
 }

@@ -138,7 +138,7 @@ func Look(pid int) (Activity, error) {
 	if s.ended() {
 		return Activity{}, fmt.Errorf("process %d: %w", pid, ErrNoProcess)
 	}
-	return Activity{Stopped: s.state == 'T' || s.state == 't', RSS: s.pages * int64(os.Getpagesize())}, nil
+	return Activity{Stopped: s.state == 'T' || s.state == 't', RSS: s.pages * int64(os.Getpagesize()), Threads: s.threads}, nil
 }
 
 // RSS returns the resident memory of a process in bytes.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
@@ -49,22 +50,29 @@ func (i *Interpreter) Ping(ctx context.Context) error {
 	return err
 }
 
+// ownThreads is how many threads a session has for itself: the one that runs cells, and the
+// one that answers meanwhile.
+const ownThreads = 2
+
 // Look sees whether the session's process is there and not stopped. What is not seen is
-// one whose threads wait for each other: it has to be asked.
-func (i *Interpreter) Look() (rss int64, err error) {
+// one whose threads wait for each other, which takes one that is not the session's own: it
+// has to be asked.
+func (i *Interpreter) Look() (kernel.Sight, error) {
 	if i.child.Inside() {
-		return 0, i.Err() // what it has of the sandbox's memory is not known
+		return kernel.Sight{}, i.Err() // what it has of the sandbox's memory is not known, nor its threads
 	}
-	switch is, err := process.Look(i.info.PID); {
-	case err != nil:
-		return 0, err
-	case is.Stopped:
-		return 0, fmt.Errorf("process %d was stopped by a signal", i.info.PID)
-	case is.RSS == 0 || i.group != nil:
-		return i.RSS(), nil
-	default:
-		return is.RSS, nil
+	is, err := process.Look(i.info.PID)
+	if err != nil {
+		return kernel.Sight{}, err
 	}
+	if is.Stopped {
+		return kernel.Sight{}, fmt.Errorf("process %d was stopped by a signal", i.info.PID)
+	}
+	seen := kernel.Sight{RSS: is.RSS, Alone: is.Threads <= ownThreads}
+	if is.RSS == 0 || i.group != nil {
+		seen.RSS = i.RSS()
+	}
+	return seen, nil
 }
 
 // Subject is the session's process: nobody else has to pass its answers on.
