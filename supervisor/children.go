@@ -43,7 +43,9 @@ func (s *children) add(spec *Spec, static bool) *child {
 	}
 	s.last = ch
 	s.table[spec.Key] = ch
-	s.heard.add(ch, s.now)
+	if s.heard.asked {
+		s.heard.add(ch, s.now)
+	}
 	return ch
 }
 

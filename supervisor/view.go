@@ -97,6 +97,12 @@ func (v tableView) Census(kind, owner string, turn uint64) strategy.Census {
 func (v tableView) Silent(then time.Time) iter.Seq[strategy.ChildView] {
 	limit := v.clock.of(then)
 	return func(yield func(strategy.ChildView) bool) {
+		if !v.heard.asked {
+			v.heard.asked = true
+			for ch := v.first; ch != nil; ch = ch.behind {
+				v.heard.add(ch, 0) // nothing is known of it
+			}
+		}
 		on := true
 		v.heard.visit(limit, func(ch *child) instant {
 			last, silent := ch.heard(v.now, limit)
