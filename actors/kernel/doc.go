@@ -18,6 +18,8 @@
 //     says so.
 //   - An interpreter that was started is closed, even when the start was cancelled
 //     half way: the goroutine that starts one is joined.
+//   - One is left to the next host only when it ends because its host does. Whose session
+//     is closed, reset or evicted ends for good, whatever it was doing then ([Leaver]).
 //   - Handle never blocks: whatever may take time runs in a goroutine that the
 //     actor owns and that answers by a message.
 //
