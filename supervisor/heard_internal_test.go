@@ -63,3 +63,26 @@ func TestHeard(t *testing.T) {
 		})
 	})
 }
+
+// TestHeardOften: those that are heard of again and again are looked at once in the time that
+// they may be silent for, however often that is asked.
+func TestHeardOften(t *testing.T) {
+	t.Parallel()
+	const second, patience, children, seconds = instant(time.Second), 10, 100, 200
+	var h heard
+	now := instant(time.Hour)
+	for i := range children {
+		h.add(&child{order: i}, now)
+	}
+	looks := 0
+	for range seconds {
+		now += second
+		h.visit(now-patience*second, func(*child) instant {
+			looks++
+			return now
+		})
+	}
+	if most := children * seconds / patience; looks == 0 || looks > most {
+		t.Fatalf("%d looks in %d seconds at %d children, at most %d", looks, seconds, children, most)
+	}
+}

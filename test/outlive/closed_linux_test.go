@@ -3,17 +3,21 @@ package outlive_test
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/proc"
 )
 
 // TestWhatIsClosedIsNotLeft: a session that was closed or reset a moment before its host
 // leaves, while that host was still taking it over from an earlier one, is not left to the
-// next: nothing of it is there.
+// next: nothing of it is there, and neither is its process.
 func TestWhatIsClosedIsNotLeft(t *testing.T) {
 	for backend, gateway := range on(false, true) {
 		t.Run(backend, func(t *testing.T) {
@@ -32,8 +36,13 @@ func TestWhatIsClosedIsNotLeft(t *testing.T) {
 					require.NoError(t, err)
 					return result
 				}
+				pids := make([]int, r.Sessions)
 				for i := range r.Sessions {
-					require.Equal(t, messages.OutcomeOK, run(i, fmt.Sprintf("x = %d", i)).Outcome)
+					result := run(i, fmt.Sprintf("x = %d\nimport os\nprint(os.getpid())", i))
+					require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
+					pid, err := strconv.Atoi(strings.TrimSpace(result.Cells[0].Output))
+					require.NoError(t, err)
+					pids[i] = pid
 				}
 				require.True(t, host.Leave(ctx).Clean())
 
@@ -48,6 +57,13 @@ func TestWhatIsClosedIsNotLeft(t *testing.T) {
 					}
 				}
 				require.True(t, host.Leave(ctx).Clean())
+				for i, pid := range pids {
+					if i%3 == 2 {
+						require.True(t, proc.Alive(pid), "round %d, session %d", round, i)
+						continue
+					}
+					require.Eventually(t, func() bool { return !proc.Alive(pid) }, patience, 20*time.Millisecond, "round %d, session %d", round, i)
+				}
 
 				host = next(t, r)
 				for i := range r.Sessions {
