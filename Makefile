@@ -49,6 +49,10 @@ FUZZTIME ?= 20s
 # one more than there are processors at a time: tests wait, too.
 LONGEST = $(if $(filter ./...,$(PKG)),./test/conformance ./cmd/coppice ./test/integration)
 AT_ONCE = -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
+# Nobody debugs a test binary that go test makes: it is linked in half the time without symbols.
+# A property is tried this often in make test, and 100 times, as rapid has it, in make test-full.
+STRIPPED = "-ldflags=-s -w"
+RAPID_CHECKS ?= 25
 # A program with the race detector sleeps for a second at its end, unless it is told
 # not to; the tests start hundreds.
 export GORACE ?= atexit_sleep_ms=10
@@ -114,12 +118,12 @@ $(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
 test: test-env ## Run all tests with the race detector (sets up what they need; "make check" vets them)
 	$(say) "go test $(RACE) $(PKG)"
 	@[ -n "$(RACE)" ] || echo "    no C compiler: without the race detector"
-	@COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $(LONGEST) $(PKG)
+	@RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $(LONGEST) $(PKG)
 
 .PHONY: test-full
 test-full: test-env test-env-enterprise ## Run all tests three times in random order, the long forms of those that have one (COPPICE_TEST_FULL)
 	$(say) "go test $(RACE) -count=3 -shuffle=on $(PKG)"
-	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(LONGEST) $(PKG)
+	@COPPICE_TEST_FULL=1 COPPICE_TEST_PYTHON="$(TEST_PYTHON)" COPPICE_TEST_ENTERPRISE_PYTHON="$(ENTERPRISE_PYTHON)" go test $(STRIPPED) $(RACE) -count=3 -shuffle=on -timeout 60m $(TESTFLAGS) $(LONGEST) $(PKG)
 	@$(MAKE) --no-print-directory test-vet
 	@$(MAKE) --no-print-directory test-starved
 	@$(MAKE) --no-print-directory test-adapters MODULES="$(filter-out $(ENGINE_MODULES),$(MODULES))"

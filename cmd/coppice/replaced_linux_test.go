@@ -157,7 +157,7 @@ func TestReplacedUnderLoad(t *testing.T) {
 // TestReplacedKilled: whichever of the two servers is killed, and whenever, something owns
 // everything: the other one, or the process that keeps sessions, for the next.
 func TestReplacedKilled(t *testing.T) {
-	moments := 4
+	moments := 3
 	if full {
 		moments = 20
 	}

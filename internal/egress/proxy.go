@@ -163,7 +163,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Header.Del("Proxy-Authorization")
 	r.Header.Del("Proxy-Connection")
-	p.forward.ServeHTTP(w, inbound.Relayed(w, r))
+	p.forward.ServeHTTP(inbound.Relayed(w, r))
 }
 
 // split reads a host with its port.

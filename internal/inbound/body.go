@@ -61,20 +61,35 @@ const ContinueTimeout = time.Second
 // change the head of the answer in the middle of that; and net/http might take it away when the answer
 // begins, so that whoever sends it on gives up and an answer that was good is cut off.
 //
-// What it returns is the request to send on, whose body stays as it is when it could not be sent: then
-// [Unsent] is called.
-func Relayed(w http.ResponseWriter, r *http.Request) *http.Request {
+// What it returns is where the answer goes and the request to send on, whose body stays as it is when
+// it could not be sent: then [Unsent] is called.
+func Relayed(w http.ResponseWriter, r *http.Request) (http.ResponseWriter, *http.Request) {
 	_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/2 is so by itself
+	w = continued{w}
 	b, ok := r.Context().Value(ofRequest{}).(*body)
 	if !ok {
-		return r
+		return w, r
 	}
 	b.relayed = true
 	w.Header().Del("Connection")
 	on := r.WithContext(r.Context())
 	on.Body = io.NopCloser(r.Body)
-	return on
+	return w, on
 }
+
+// continued leaves out the word of the other server that the body is wanted: the read of the body,
+// which that word begins, tells the client so by itself, and sometimes before it. Once is enough.
+type continued struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (c continued) WriteHeader(code int) {
+	if code != http.StatusContinue {
+		c.ResponseWriter.WriteHeader(code)
+	}
+}
+
+// Unwrap is what [http.ResponseController] asks for.
+func (c continued) Unwrap() http.ResponseWriter { return c.ResponseWriter }
 
 // Unsent is called when a request that was [Relayed], or one with its context, could not be sent on, before
 // anything else answers: the client learns that the connection ends with the answer, unless all of its

@@ -77,7 +77,7 @@ func TestAnswersThatBeginBeforeTheEndOfTheBody(t *testing.T) {
 	require.NoError(t, err)
 	s := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { //nolint:gosec // the guard bounds it
 		inbound.Known(r.Context())
-		r = inbound.Relayed(w, r)
+		w, r = inbound.Relayed(w, r)
 		if r.URL.Path == "/nowhere" {
 			_ = r.Body.Close() // as who cannot reach the other server does
 			inbound.Unsent(w, r)

@@ -3,6 +3,8 @@
 package conformance_test
 
 import (
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,7 +49,11 @@ func TestHibernation(t *testing.T) {
 func hibernation(t *testing.T, backend string) {
 	t.Helper()
 	host := start(t, backend, coppice.Options{Hibernate: hibernate.Lossy, MaxSessions: len(hibernations) + 1})
-	for name, row := range hibernations {
+	for n, name := range slices.Sorted(maps.Keys(hibernations)) {
+		row := hibernations[name]
+		if backend == backends.Gateway && n%3 != 0 && !full { // what is kept of values is the same code; each takes three kernels
+			continue
+		}
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)

@@ -37,7 +37,6 @@ var bombs = []struct {
 // limit, also one that finds the session given up. The short form has three of the bombs once,
 // on one rung.
 func TestBombs(t *testing.T) {
-	full := os.Getenv("COPPICE_TEST_FULL") != ""
 	tried := []string{kernel.IsolationUser, kernel.IsolationBubblewrap, kernel.IsolationPrivileges}
 	for _, rung := range tried {
 		if why := environment.LacksRung(rung); why != nil {
@@ -152,7 +151,7 @@ func TestANeighbourHasItsTime(t *testing.T) {
 	at, by := h.Session("s", coppice.InWorkspace("victim")), h.Session("s", coppice.InWorkspace("attacker"))
 	require.Equal(t, messages.OutcomeOK, call(t, at, "n = 1").Outcome)
 	calls := 50
-	if os.Getenv("COPPICE_TEST_FULL") != "" {
+	if full {
 		calls = 1000
 	}
 	const pace = 5 * time.Millisecond // one after the other would itself take the processors

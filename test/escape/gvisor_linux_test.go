@@ -145,7 +145,7 @@ func TestAKilledHostOfSandboxes(t *testing.T) {
 		most          int // a gateway in a sandbox takes seconds to come up
 	}{{"runner", "TestAKilledHostOfWorkspaces", 50}, {"gateway", "TestAKilledHostOfGateways", 10}} {
 		count := 2
-		if os.Getenv("COPPICE_TEST_FULL") != "" {
+		if full {
 			count = b.most
 		}
 		t.Run(b.backend, func(t *testing.T) { killsSandboxes(t, b.host, count) }) //nolint:paralleltest // it counts what is left after a time

@@ -145,7 +145,7 @@ func (b *belief) doubt() {
 // need their places, while their kernels are killed, and their hosts: each result says what is
 // so. COPPICE_TEST_FULL=1 has a thousand sessions do that for ten minutes.
 func TestSessionsCycle(t *testing.T) {
-	sessions, lasts, every := 60, 10*time.Second, 4*time.Second
+	sessions, lasts, every := 40, 5*time.Second, 2*time.Second
 	if os.Getenv("COPPICE_TEST_FULL") != "" {
 		sessions, lasts, every = 1000, 10*time.Minute, 20*time.Second
 	}

@@ -34,7 +34,7 @@ func counts(n int, pause, over string) string {
 // in the result of the next one, each line once, also when it ends meanwhile, when it is far ahead, and
 // when several hosts are killed one after the other.
 func TestAKernelPrintsWithoutAHost(t *testing.T) {
-	const few, many = 400, 3000 // a cell that is far ahead waits for its host
+	const few, many = 200, 1000 // a cell that is far ahead waits for its host
 	_, _, rounds := size()
 	for range rounds {
 		r := newRoleOf(t, true)

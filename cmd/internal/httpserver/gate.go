@@ -188,6 +188,6 @@ func Relay(addr string, streams time.Duration) http.Handler {
 			defer done()
 			r = r.WithContext(ctx)
 		}
-		relay.ServeHTTP(w, inbound.Relayed(w, r))
+		relay.ServeHTTP(inbound.Relayed(w, r))
 	})
 }

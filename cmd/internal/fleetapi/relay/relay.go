@@ -67,7 +67,7 @@ func (s To) Send(w http.ResponseWriter, r *http.Request) (state Outcome, err err
 	defer context.AfterFunc(s.Gone, func() { cancel(ErrGone) })()
 	out := r.Clone(ctx)
 	if s.Body == nil {
-		out = inbound.Relayed(w, out)
+		w, out = inbound.Relayed(w, out)
 	} else {
 		out.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(s.Body)), nil }
 		if out.Body, _ = out.GetBody(); len(s.Body) == 0 { // it never fails
