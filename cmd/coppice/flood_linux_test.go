@@ -73,7 +73,11 @@ func startFlooded(t *testing.T, args []string) *flooded {
 	t.Helper()
 	var limit syscall.Rlimit
 	require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit))
-	f := &flooded{t: t, mcp: args[0] == "mcp", files: min(1024, limit.Cur/2), said: &strings.Builder{}}
+	most := uint64(400)
+	if full {
+		most = 1024
+	}
+	f := &flooded{t: t, mcp: args[0] == "mcp", files: min(most, limit.Cur/2), said: &strings.Builder{}}
 	f.env = append(os.Environ(), "HOME="+t.TempDir(), "COPPICE_HOME="+t.TempDir())
 	bin, err := exec.LookPath("coppice")
 	require.NoError(t, err)

@@ -229,7 +229,7 @@ func hosted() map[string][]step {
 			{cells: []string{"import sys\n'json' in sys.modules"}, output: "True", state: kept},
 		},
 		"names whose finalisers hang are gone all the same": {
-			{cells: []string{"class Slow:\n    def __del__(self):\n        while True: pass\nx = Slow()"}},
+			{cells: []string{"import time\nclass Slow:\n    def __del__(self, sleep=time.sleep):\n        while True: sleep(.01)\nx = Slow()"}},
 			{names: true, timeout: time.Second, outcome: timedOut},
 			{cells: []string{"'x' in globals()"}, contains: []string{"False"}},
 		},

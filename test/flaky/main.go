@@ -19,6 +19,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -44,6 +45,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	load := flags.Int("load", 5, "burners for each processor")
 	only := flags.String("run", "", "the tests that match, as for go test")
 	race := flags.Bool("race", false, "with the race detector")
+	atOnce := flags.Int("p", 1+runtime.NumCPU(), "packages at a time: tests wait, too")
 	keep := flags.String("keep", filepath.Join(os.TempDir(), "coppice-flaky"), "the folder for what failures say")
 	limit := flags.Duration("timeout", 2*time.Hour, "for one run of a package, beside the load")
 	if err := flags.Parse(args); err != nil {
@@ -53,6 +55,7 @@ func run(ctx context.Context, args []string, out io.Writer) (err error) {
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
+	packages = append([]string{"-p", strconv.Itoa(*atOnce), "-ldflags=-s -w"}, packages...) // nobody debugs what is linked
 	if *race {
 		packages = append([]string{"-race"}, packages...)
 	}
