@@ -114,7 +114,7 @@ func wrong(r messages.Result, err error) string {
 // A gateway of the host's own comes up on a busy machine, however long that takes, and
 // the first call gets its answer: no start of it is ended.
 func TestAGatewayStartsOnABusyMachine(t *testing.T) { // not beside others
-	burners := 0 // those of other tests start beside what these do
+	burners := 0 // in the short form what other tests do, and the load of make test-starved, keep the machine busy
 	if full() {
 		burners = 40
 	}
