@@ -34,6 +34,8 @@ type client struct {
 	v1   bool
 	// session is what the client calls itself, over all its connections; "": it does not.
 	session string
+	missed  []message // what was kept for it while it was away, and how many more were not
+	lost    int
 	out     chan message
 	gone    chan struct{} // closed when nothing more is to be sent
 	once    sync.Once
@@ -68,6 +70,12 @@ func (c *client) write() {
 	defer c.leave()
 	ping := time.NewTicker(pingTime)
 	defer ping.Stop()
+	for _, m := range c.missed {
+		if c.put(m) != nil {
+			return
+		}
+	}
+	c.missed = nil
 	for {
 		select {
 		case m := <-c.out:
@@ -151,7 +159,7 @@ func (a *API) channels(w http.ResponseWriter, r *http.Request) {
 
 // parted forgets a client that has gone, and ends the kernel that was leased to it.
 func (a *API) parted(ctx context.Context, k *kernel, c *client) {
-	over := k.detach(c)
+	over := k.audience.part(c)
 	c.leave()
 	if over && k.life.Err() == nil {
 		if err := a.stop(context.WithoutCancel(ctx), k); err != nil {

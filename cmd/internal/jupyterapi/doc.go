@@ -30,6 +30,10 @@
 //     shows, and every client gets it. A comm whose object is gone with its process is closed.
 //   - A client that leaves ends nothing. One that is slow holds the output back; one that
 //     takes nothing for a minute is let go.
+//   - A client that connects again under its session_id takes the place of its earlier
+//     connection, which ends. It gets what that was asked and waits for; and what came while
+//     no one was connected, if it was the last that went: the latest 4 MiB, and whether there
+//     was more.
 //   - A kernel that was asked for as leased ends with the last connection to it.
 //   - What is not served is refused in Jupyter's form of an error, and not left out.
 //   - After [API.Close] nothing of this package runs.

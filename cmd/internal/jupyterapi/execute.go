@@ -91,7 +91,7 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		printed.flush()
 		k.publish(j.Header, "error", f.raised)
 	}
-	defer k.asked(question{}, nil)
+	defer k.audience.answered("")
 	if !o.Silent {
 		printed.tell(k.tidings())
 	}
@@ -113,9 +113,7 @@ func (k *kernel) run(j job, o execution, n int) (output *string, problem *proble
 		case messages.InputRequest:
 			printed.flush()
 			m := k.make(stdin, "input_request", j.Header, map[string]any{"prompt": e.Prompt, "password": e.Password})
-			for _, c := range k.asked(question{e.ID, j.from.session, m}, j.from) {
-				c.send(m)
-			}
+			k.audience.ask(j.from, e.ID, m)
 		case messages.Final:
 			if k.woke(e.Result.Restored); !o.Silent {
 				printed.tell(k.tidings())
@@ -165,7 +163,7 @@ func (k *kernel) told(j job, e messages.Comm) {
 		m.Metadata = json.RawMessage(e.Metadata)
 	}
 	m.Buffers = e.Buffers
-	k.broadcast(m)
+	k.audience.all(m)
 }
 
 // helped is code that asks what a name stands for, as IPython has it: name?, name??, ?name.
@@ -198,33 +196,6 @@ func (k *kernel) page(j job, name string) ([]any, *problemReply) {
 		return []any{}, nil
 	}
 	return []any{map[string]any{"source": "page", "start": 0, "data": map[string]string{messages.MIMEPlain: text}}}, nil
-}
-
-// asked keeps which question waits for an answer, and returns who is to hear it: who sent
-// the code, or where that connection has gone, the others that the client has.
-func (k *kernel) asked(q question, from *client) []*client {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.asks = q
-	if _, there := k.clients[from]; there || q.session == "" {
-		return []*client{from}
-	}
-	var others []*client
-	for c := range k.clients {
-		if c.session == q.session {
-			others = append(others, c)
-		}
-	}
-	return others
-}
-
-// answered says that a question waits no more.
-func (k *kernel) answered(id string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if k.asks.id == id { // and no other since
-		k.asks = question{}
-	}
 }
 
 // ended is how a call failed; false: it did not.

@@ -38,30 +38,21 @@ type kernel struct {
 	end  context.CancelFunc
 	wake chan struct{} // has room for one: something has come to the queue
 
-	comms comms
+	comms    comms
+	audience audience
 
 	mu      sync.Mutex
-	state   string               // guarded by mu, as the rest
-	active  time.Time            // of the last message
-	process string               // names the process: the session in headers
-	count   int                  // of the last code that was counted
-	lost    bool                 // the process has ended, and no request has been told
-	asleep  bool                 // it made room, and may be kept on disk: the next request shows it
-	kept    time.Time            // when what is there again was kept on disk, the last that was heard of
-	news    string               // what the next code that is shown has to say of that
-	clients map[*client]struct{} // those who listen
-	queue   []job                // what waits on the shell channel
-	asks    question             // what waits for an answer
-	past    history              // the code that was counted
-	leased  bool                 // it ends when the last client goes
-	left    bool                 // a server before has left it, and no request has come since
-}
-
-// question is what code asks of a client; the zero value is none.
-type question struct {
-	id      string
-	session string  // of the client, see [client]
-	asked   message // as it was sent
+	state   string    // guarded by mu, as the rest
+	active  time.Time // of the last message
+	process string    // names the process: the session in headers
+	count   int       // of the last code that was counted
+	lost    bool      // the process has ended, and no request has been told
+	asleep  bool      // it made room, and may be kept on disk: the next request shows it
+	kept    time.Time // when what is there again was kept on disk, the last that was heard of
+	news    string    // what the next code that is shown has to say of that
+	queue   []job     // what waits on the shell channel
+	past    history   // the code that was counted
+	left    bool      // a server before has left it, and no request has come since
 }
 
 // job is a request that waits. One without a client starts the kernel again.
@@ -85,16 +76,17 @@ type status struct {
 // newKernel returns a kernel that has not been started.
 func newKernel(a *API, id string, spec coppice.Kernelspec, s *coppice.Session) *kernel {
 	k := &kernel{
-		a: a, id: id, spec: spec, s: s, wake: make(chan struct{}, 1), state: starting, active: time.Now(), process: messages.NewID(), clients: map[*client]struct{}{},
+		a: a, id: id, spec: spec, s: s, wake: make(chan struct{}, 1), state: starting, active: time.Now(), process: messages.NewID(), audience: audience{clients: map[*client]struct{}{}},
 	}
 	k.life, k.end = context.WithCancel(a.life)
 	return k
 }
 
 func (k *kernel) glance() glance {
+	n := k.audience.len()
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return glance{k.state, k.active, len(k.clients), k.left}
+	return glance{k.state, k.active, n, k.left}
 }
 
 // become changes what the kernel is said to do.
@@ -119,31 +111,16 @@ func (k *kernel) up(ctx context.Context) (messages.Result, error) {
 // when it hears that a kernel restarts, and shows what it hears after that: a runner has
 // restarted by then.
 func (k *kernel) attach(c *client) {
-	k.mu.Lock()
-	k.clients[c] = struct{}{}
-	state, asks := k.state, k.asks
-	k.mu.Unlock()
-	if state == idle || state == busy { // the others are told by what follows on them
+	asks := k.audience.join(c)
+	if text := apology(c.lost); text != "" {
+		c.send(k.make(iopub, "stream", nil, map[string]string{"name": "stderr", "text": text}))
+	}
+	if state := k.glance().state; state == idle || state == busy { // the others are told by what follows on them
 		c.send(k.make(iopub, "status", nil, status{state}))
 	}
-	if asks.id != "" && c.session != "" && asks.session == c.session {
+	if asks.id != "" {
 		c.send(asks.asked)
 	}
-}
-
-// detach lets a client listen no more; true: the kernel ends with it.
-func (k *kernel) detach(c *client) bool {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	delete(k.clients, c)
-	return k.leased && len(k.clients) == 0
-}
-
-// lease says whether the kernel ends with its last client.
-func (k *kernel) lease(leased bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.leased = leased
 }
 
 // make makes a message. A parent of nil: it belongs to no request.
@@ -174,25 +151,12 @@ func (k *kernel) make(channel, kind string, parent json.RawMessage, content any)
 
 // publish sends a message to all clients.
 func (k *kernel) publish(parent json.RawMessage, kind string, content any) {
-	k.broadcast(k.make(iopub, kind, parent, content))
-}
-
-// broadcast sends a message that was made to all clients.
-func (k *kernel) broadcast(m message) {
-	k.mu.Lock()
-	all := make([]*client, 0, len(k.clients))
-	for c := range k.clients {
-		all = append(all, c)
-	}
-	k.mu.Unlock()
-	for _, c := range all {
-		c.send(m)
-	}
+	k.audience.all(k.make(iopub, kind, parent, content))
 }
 
 // reply answers a request.
 func (k *kernel) reply(j job, content any) {
-	j.from.send(k.make(j.Channel, strings.TrimSuffix(j.Type, "_request")+"_reply", j.Header, content))
+	k.audience.one(j.from, k.make(j.Channel, strings.TrimSuffix(j.Type, "_request")+"_reply", j.Header, content))
 }
 
 // hear takes what a client sends.

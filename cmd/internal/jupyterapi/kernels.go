@@ -242,7 +242,7 @@ func (a *API) startKernel(w http.ResponseWriter, r *http.Request) {
 		unstarted(w, err)
 		return
 	}
-	k.lease(o.Leased)
+	k.audience.lease(o.Leased)
 	w.Header().Set("Location", Base+"/api/kernels/"+k.id)
 	a.tell(w, r, http.StatusCreated, k)
 }

@@ -142,19 +142,13 @@ type socket struct {
 // dial connects to a kernel.
 func (s *server) dial(id string, subprotocols ...string) *socket {
 	s.t.Helper()
-	return s.dialAs("x", id, subprotocols...)
+	return s.dialAs(messages.NewID(), id, subprotocols...)
 }
 
 // dialAs connects as a client that calls itself so.
 func (s *server) dialAs(session, id string, subprotocols ...string) *socket {
 	s.t.Helper()
-	d := websocket.Dialer{Subprotocols: subprotocols}
-	conn, resp, err := d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/api/kernels/"+id+"/channels?session_id="+session+"&token="+token, nil)
-	require.NoError(s.t, err)
-	_ = resp.Body.Close()
-	s.t.Cleanup(func() { _ = conn.Close() })
-	require.NoError(s.t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
-	c := &socket{s.t, conn}
+	c := s.redial(session, id, subprotocols...)
 	if len(subprotocols) > 0 { // its messages have another form
 		return c
 	}
@@ -162,6 +156,18 @@ func (s *server) dialAs(session, id string, subprotocols ...string) *socket {
 		return m.Parent.ID == "" && (isStatus(m, "idle") || isStatus(m, "busy"))
 	})
 	return c
+}
+
+// redial connects, and leaves it to the test to read what the client is told first.
+func (s *server) redial(session, id string, subprotocols ...string) *socket {
+	s.t.Helper()
+	d := websocket.Dialer{Subprotocols: subprotocols}
+	conn, resp, err := d.DialContext(s.t.Context(), "ws"+strings.TrimPrefix(s.url, "http")+"/api/kernels/"+id+"/channels?session_id="+session+"&token="+token, nil)
+	require.NoError(s.t, err)
+	_ = resp.Body.Close()
+	s.t.Cleanup(func() { _ = conn.Close() })
+	require.NoError(s.t, conn.SetReadDeadline(time.Now().Add(time.Minute)))
+	return &socket{s.t, conn}
 }
 
 // received is a message of the kernel.

@@ -153,9 +153,7 @@ func (k *kernel) answer(m message) {
 	var o struct {
 		Value string `json:"value"`
 	}
-	k.mu.Lock()
-	id := k.asks.id
-	k.mu.Unlock()
+	id := k.audience.question().id
 	if m.Type != "input_reply" || id == "" || json.Unmarshal(m.Content, &o) != nil {
 		return // no one waits for it
 	}
@@ -164,7 +162,7 @@ func (k *kernel) answer(m message) {
 		k.a.o.Logger.Warn("an answer was not taken", "kernel", k.id, "err", err)
 		return
 	}
-	k.answered(id)
+	k.audience.answered(id)
 }
 
 // info says what the kernel is.
