@@ -595,19 +595,26 @@ bench: test-env ## Measure with many sessions, beside floors and peers (minutes)
 	$(say) "benchmarks, into $(BENCH_OUT); compare two: go run ./bench/suite -compare A B"
 	@COPPICE_BENCH_PEERS="$(CACHE)/bench-peers" go run ./bench/suite -python "$(TEST_PYTHON)" -out "$(BENCH_OUT)" $(BENCH_FLAGS)
 
+# Two programs in turns, one round of each after the other: what the machine does meanwhile is in both.
+TURNS := 1 2 3 4 5 6 7 8 9 10 11 12
+define in-turns
+	@go build -o "$(CACHE)/bin/suite" ./bench/suite
+	@rm -f "$(CACHE)/bench/$(1).json" "$(CACHE)/bench/$(2).json"
+	@for n in $(TURNS); do \
+		"$(CACHE)/bin/suite" -compared -turn -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/$(1).json" $(BENCH_FLAGS) || exit 1; \
+		"$(CACHE)/bin/suite" -compared -turn $(3) -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/$(2).json" $(BENCH_FLAGS) || exit 1; done
+endef
+
 # The same program twice: a comparison must end with "no significant change".
 .PHONY: bench-noise
-bench-noise: test-env ## Measure the same program twice and compare: no significant change (minutes)
-	@go build -o "$(CACHE)/bin/suite" ./bench/suite
-	@for n in 1 2; do "$(CACHE)/bin/suite" -compared -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/noise-$$n.json" $(BENCH_FLAGS) || exit 1; done
+bench-noise: test-env ## Measure the same program twice, in turns, and compare: no significant change (minutes)
+	$(call in-turns,noise-1,noise-2,)
 	@"$(CACHE)/bin/suite" -compare "$(CACHE)/bench/noise-1.json" "$(CACHE)/bench/noise-2.json"
 
-# Every call takes a fifth longer the second time: a comparison must find that.
+# Every call takes a tenth longer the second time: a comparison must find that.
 .PHONY: bench-plant
-bench-plant: test-env ## Measure with a planted slowdown of a fifth and compare: worse (minutes)
-	@go build -o "$(CACHE)/bin/suite" ./bench/suite
-	@"$(CACHE)/bin/suite" -compared -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/plain.json" $(BENCH_FLAGS)
-	@"$(CACHE)/bin/suite" -compared -plant .2 -python "$(TEST_PYTHON)" -out "$(CACHE)/bench/planted.json" $(BENCH_FLAGS)
+bench-plant: test-env ## Measure with a planted slowdown of a tenth, in turns, and compare: worse (minutes)
+	$(call in-turns,plain,planted,-plant .1)
 	@"$(CACHE)/bin/suite" -compare "$(CACHE)/bench/plain.json" "$(CACHE)/bench/planted.json"; \
 		[ $$? = 1 ] || { echo "make: the planted slowdown was not found" >&2; exit 1; }
 

@@ -46,7 +46,10 @@ type Plan struct {
 	// Rounds is how often what is compared is repeated, 0 when the suite's default.
 	Rounds int     `json:"rounds,omitempty"`
 	Plant  float64 `json:"plant,omitempty"`
-	Seed   uint64  `json:"seed,omitempty"`
+	// Turns says that rounds were measured in turns with those of another file, so that
+	// a round here and the same one there saw the same machine.
+	Turns bool   `json:"turns,omitempty"`
+	Seed  uint64 `json:"seed,omitempty"`
 }
 
 // Result is one round of one scenario.

@@ -51,9 +51,12 @@ type Difference struct {
 	Verdict Verdict
 }
 
-// Compare compares what two files have in common.
+// Compare compares what two files have in common. Rounds that were measured in turns
+// are compared one by one, as they were measured: the machine was the same for both.
+// Others are divided by their floors, and compared as a whole.
 func Compare(before, after record.File) []Difference {
 	a, b := samples(before), samples(after)
+	inTurns := before.Plan.Turns && after.Plan.Turns
 	var out []Difference
 	var tests []int // indexes into out
 	for _, k := range keys(before) {
@@ -66,7 +69,16 @@ func Compare(before, after record.File) []Difference {
 			Name: k.name, Metric: k.metric.Name, Unit: k.metric.Unit, Old: median(f.raw), New: median(s.raw),
 			Change: change(median(f.scaled), median(s.scaled)), P: 1, Rounds: [2]int{len(f.raw), len(s.raw)},
 		}
-		if slices.Contains(judged, k.metric.Name) && min(len(f.raw), len(s.raw)) >= minRounds {
+		pairs := ratios(f, s)
+		if inTurns {
+			d.Change = math.Exp(median(pairs)) - 1
+		}
+		switch {
+		case !slices.Contains(judged, k.metric.Name) || min(len(f.raw), len(s.raw)) < minRounds || inTurns && len(pairs) < minRounds:
+		case inTurns:
+			d.P = signedRank(pairs)
+			tests = append(tests, len(out))
+		default:
 			d.P = benchmath.AssumeNothing.Compare(benchmath.NewSample(f.scaled, &benchmath.DefaultThresholds), benchmath.NewSample(s.scaled, &benchmath.DefaultThresholds)).P
 			tests = append(tests, len(out))
 		}
@@ -158,6 +170,7 @@ func keys(f record.File) []key {
 // series is a metric over the rounds of a file.
 type series struct {
 	raw, scaled []float64
+	round       []int // of each
 	better      record.Better
 }
 
@@ -172,11 +185,66 @@ func samples(f record.File) map[string]series {
 			s := out[id]
 			s.better = m.Better
 			s.raw = append(s.raw, m.Value)
+			s.round = append(s.round, r.Round)
 			s.scaled = append(s.scaled, scale(m, r.Floor))
 			out[id] = s
 		}
 	}
 	return out
+}
+
+// ratios are the logarithms of after by before, for the rounds that both have.
+func ratios(before, after series) []float64 {
+	var out []float64
+	for i, round := range before.round {
+		if j := slices.Index(after.round, round); j >= 0 && before.raw[i] > 0 && after.raw[j] > 0 {
+			out = append(out, math.Log(after.raw[j]/before.raw[i]))
+		}
+	}
+	return out
+}
+
+// maxExact bounds the differences of which all signs are tried: a million times at most.
+const maxExact = 20
+
+// signedRank is Wilcoxon's signed-rank test: the probability that differences which have
+// each sign by chance are as far to one side as these. It tries all signs, with the latest
+// of the differences where there are too many for that.
+func signedRank(differences []float64) float64 {
+	d := differences[max(0, len(differences)-maxExact):]
+	rank := make([]float64, len(d))
+	sum := 0.0
+	for i, x := range d {
+		for _, y := range d { // equal ones share the mean of their ranks
+			switch {
+			case math.Abs(y) < math.Abs(x):
+				rank[i]++
+			case math.Abs(y) == math.Abs(x):
+				rank[i] += .5
+			}
+		}
+		rank[i] += .5
+		if x != 0 {
+			sum += math.Copysign(rank[i], x)
+		}
+	}
+	as, all := 0, 1<<len(d)
+	for signs := range all {
+		s := 0.0
+		for i, r := range rank {
+			if d[i] == 0 {
+				continue
+			}
+			if signs>>i&1 == 0 {
+				r = -r
+			}
+			s += r
+		}
+		if math.Abs(s) >= math.Abs(sum)-1e-9 {
+			as++
+		}
+	}
+	return float64(as) / float64(all)
 }
 
 // scale divides times by the floor, and multiplies rates by it.

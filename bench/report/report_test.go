@@ -69,6 +69,50 @@ func TestCompareSeesTheProgramAndNotTheMachine(t *testing.T) {
 	}
 }
 
+// A machine that changes its speed from minute to minute hides a tenth from files that were
+// measured one after the other, and not from those that were measured in turns.
+func TestCompareInTurns(t *testing.T) {
+	for seed := range uint64(20) {
+		turns := func(slower float64, of uint64) record.File {
+			machine, r := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(of, 1))
+			f := record.File{Plan: record.Plan{Turns: true}}
+			for round := range 12 {
+				took := (1 + machine.Float64()) * slower * (1 + .02*r.NormFloat64())
+				f.Results = append(f.Results, record.Result{Scenario: "exec", Backend: "runner", Sessions: 1, Round: round + 1, Metrics: []record.Metric{
+					{Name: "back-to-back-p50", Unit: "us", Value: 100 * took, Better: record.Less},
+					{Name: "throughput", Unit: "1/s", Value: 400 / took, Better: record.More},
+				}})
+			}
+			return f
+		}
+		same := report.Compare(turns(1, seed), turns(1, seed+100))
+		require.Equal(t, report.Same, report.Worst(same), "%+v", same)
+		slow := verdicts(report.Compare(turns(1, seed), turns(1.1, seed+100)))
+		require.Equal(t, report.Worse, slow["exec/runner/1 back-to-back-p50"], "seed %d", seed)
+		require.Equal(t, report.Worse, slow["exec/runner/1 throughput"], "seed %d", seed)
+		inRow := turns(1, seed)
+		inRow.Plan.Turns = false
+		require.Equal(t, report.Same, report.Worst(report.Compare(inRow, turns(1.1, seed+100))))
+	}
+}
+
+// What Wilcoxon's tables say.
+func TestSignedRank(t *testing.T) {
+	for _, tc := range []struct {
+		p float64
+		d []float64
+	}{
+		{2. / 64, []float64{1, 2, 3, 4, 5, 6}},
+		{2. / 64, []float64{-1, -2, -3, -4, -5, -6}},
+		{4. / 64, []float64{-1, 2, 3, 4, 5, 6}},
+		{1, []float64{0, 0, 0}},
+		{1, []float64{1, -1}},
+		{.5, []float64{1, 1}},
+	} {
+		require.InDelta(t, tc.p, report.SignedRank(tc.d), 1e-9, "%v", tc.d)
+	}
+}
+
 func TestTooFewRoundsAreNotJudged(t *testing.T) {
 	for _, d := range report.Compare(file(1, 5, 1, 1), file(2, 5, 1, 3)) {
 		require.Equal(t, report.Unjudged, d.Verdict)

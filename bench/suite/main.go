@@ -6,6 +6,7 @@
 //	go run ./bench/suite -only exec/runner/1000 -rounds 1 -profile DIR -out x.json   with profiles
 //	go run ./bench/suite -full -dry                             what it would run
 //	go run ./bench/suite -compare old.json new.json             exit code 1: worse
+//	go run ./bench/suite -compared -turn -out new.json          one round more, in turns with another build
 //	go run ./bench/suite -report bench/results new.json         Markdown and SVG
 //
 // A run that is interrupted writes what was measured and says what is missing; the
@@ -62,6 +63,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.Only, "only", "", "run the scenarios whose name (scenario/backend/sessions) contains one of these words, separated by commas")
 	flags.BoolVar(&o.Compared, "compared", false, "run just what a comparison judges: what is repeated")
 	flags.IntVar(&o.Rounds, "rounds", 0, "how often scenarios that are compared are repeated (default 12)")
+	flags.BoolVar(&o.Turns, "turn", false, "measure one round more of the run in -out, and stop: two programs are compared best when they are measured in turns")
 	flags.Float64Var(&o.Plant, "plant", 0, "slow every call down by this share, like .2, to see whether a comparison finds it")
 	flags.StringVar(&o.python, "python", os.Getenv("COPPICE_TEST_PYTHON"), "the interpreter, with ipykernel and jupyter_kernel_gateway (default: COPPICE_TEST_PYTHON)")
 	flags.StringVar(&o.profile, "profile", "", "write profiles of each step into this folder: CPU, allocations, blocking, mutexes, and a trace of its last seconds; the figures of such a run are slower")

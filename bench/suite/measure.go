@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -74,6 +76,9 @@ func (o options) measure(ctx context.Context, stdout, w io.Writer) error {
 	if skipped := before - len(steps); skipped > 0 {
 		say(w, "%d of %d steps were measured before\n", skipped, before)
 	}
+	if o.Turns {
+		steps = nextRound(steps)
+	}
 	failed := 0
 	left := newClock(steps)
 	for i, s := range steps {
@@ -106,10 +111,13 @@ func (o options) measure(ctx context.Context, stdout, w io.Writer) error {
 // begin is the file of a new run, or that of the run to resume.
 func (o options) begin(ctx context.Context) (record.File, error) {
 	f := record.File{Made: time.Now().UTC(), Commit: record.Commit(), Machine: record.ThisMachine(ctx, o.python), Command: o.command, Plan: o.Plan}
-	if !o.resume {
+	if !o.resume && !o.Turns {
 		return f, nil
 	}
 	old, err := record.Read(o.out)
+	if o.Turns && errors.Is(err, fs.ErrNotExist) {
+		return f, nil // the first one
+	}
 	if err != nil {
 		return f, fmt.Errorf("resume: %w", err)
 	}
@@ -123,6 +131,15 @@ func (o options) begin(ctx context.Context) (record.File, error) {
 		old.Commit += " and " + f.Commit
 	}
 	return old, nil
+}
+
+// nextRound are the steps of the round that comes next.
+func nextRound(steps []step) []step {
+	if len(steps) == 0 {
+		return nil
+	}
+	next := slices.MinFunc(steps, func(a, b step) int { return cmp.Compare(a.round, b.round) }).round
+	return slices.DeleteFunc(slices.Clone(steps), func(s step) bool { return s.round != next })
 }
 
 // todo are the steps that have no result.

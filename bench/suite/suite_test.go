@@ -49,6 +49,26 @@ func TestARunIsComparedAndReported(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Two programs that are measured in turns have one round after the other.
+func TestRoundsInTurns(t *testing.T) {
+	dir := t.TempDir()
+	files := []string{filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")}
+	for turn := 1; turn <= 2; turn++ {
+		for _, out := range files {
+			code, _, errs := suite(t, "-out", out, "-python", testpython.Path(t), "-rounds", "2", "-only", "exec/fake", "-turn")
+			require.Equal(t, exitOK, code, errs)
+			f, err := record.Read(out)
+			require.NoError(t, err)
+			require.Len(t, f.Results, turn)
+			require.Equal(t, turn, f.Results[turn-1].Round)
+			require.True(t, f.Plan.Turns)
+		}
+	}
+	code, text, errs := suite(t, append([]string{"-compare"}, files...)...)
+	require.Equal(t, exitOK, code, errs)
+	require.Contains(t, text, "2/2")
+}
+
 func TestProfilesAreLeftWhereTheyWereAskedFor(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "profiles")
 	code, _, errs := suite(t, "-out", filepath.Join(t.TempDir(), "r.json"), "-python", testpython.Path(t), "-rounds", "1", "-only", "peer/bare-pipe", "-profile", dir)

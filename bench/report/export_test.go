@@ -1,0 +1,4 @@
+package report
+
+// SignedRank is for tests.
+var SignedRank = signedRank
