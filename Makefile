@@ -640,6 +640,8 @@ bench-env: test-env ## Install other ways to run Python, to compare with, in .ca
 		mkdir -p "$(CACHE)/bench-peers/node" && cp bench/peers/package.json bench/peers/package-lock.json "$(CACHE)/bench-peers/node/" && \
 		cd "$(CACHE)/bench-peers/node" && npm ci --silent --no-audit --no-fund || { \
 			echo "make: peers of npm could not be installed: they are left out" >&2; rm -rf "$(CACHE)/bench-peers/node"; }; }
+	@go -C bench/peers/trpc build -o "$(HERE)/bench-peers/trpc" . || { \
+		echo "make: the peer trpc-agent-go could not be built: it is left out" >&2; rm -f "$(CACHE)/bench-peers/trpc"; }
 
 .PHONY: bench-go
 bench-go: test-env ## Run each Go benchmark once, briefly (PKG, TESTFLAGS)
@@ -723,7 +725,7 @@ check-supply: need-go $(GOVULNCHECK) ## Known vulnerabilities, checksums of all 
 	$(say) "checksums of modules"
 	@go mod verify
 	@mkdir -p "$(CACHE)/adapters"
-	@for module in tools tools/collector tools/crds tools/engines tools/image tools/mutants tools/release tools/promtool tools/vet $(MODULES); do \
+	@for module in tools tools/collector tools/crds tools/engines tools/image tools/mutants tools/release tools/promtool tools/vet bench/peers/trpc $(MODULES); do \
 		file="$(HERE)/adapters/verify-$$(basename "$$module").mod"; \
 		cp "$$module/go.mod" "$$file" && cp "$$module/go.sum" "$${file%.mod}.sum" && go mod edit $(foreach one,$(STANDS_HERE),"$(one)") "$$file" && \
 		( cd "$$module" && go mod verify -modfile="$$file" >/dev/null ) || exit 1; \

@@ -77,6 +77,8 @@ func All() []Peer {
 		{"rpyc", "a Python process whose objects are called over its pipes; no output capture, no interrupt, no result text", false, inPython, 2 * time.Second, script(pythonOf("rpyc"), 0)},
 		{"pexpect", "`python` in a pseudo-terminal, its prompt awaited; text alone, and 50 ms of waiting before each line as it comes", false, inPython, 13 * time.Second, script(pythonOf("pexpect"), 0)},
 		{"smolagents", "smolagents' LocalPythonExecutor: walks the syntax tree inside the agent's own process, a part of the language, no kill", false, inPython, 5 * time.Second, script(pythonOf("smolagents"), 0)},
+		{"smolagents-jupyter", "the client of smolagents' DockerExecutor, on a kernel behind the same Kernel Gateway, without the container; a connection for each call", false, inPython, 15 * time.Second, behindGateway(pythonOf("smolagents-jupyter"))},
+		{"trpc-agent-go", "trpc-agent-go's local code executor: a file and a new interpreter for each block, nothing stays alive", false, inGo, 5 * time.Second, script(goOf, 50)},
 		{"agentnb", "a persistent Python session for agents by command line: each call is a process of the client", false, inPython, 20 * time.Second, script(pythonOf("agentnb"), 20)},
 		{"pyodide", "CPython as WebAssembly inside node: isolated from the system, no threads, no processes, no packages with other machine code", false, inNode, 10 * time.Second, script(nodeOf("pyodide"), 0)},
 	}
@@ -89,6 +91,7 @@ const (
 	inTests  needs = iota // with the interpreter of the tests
 	inPython              // in Options.Extras, by pip
 	inNode                // there, by npm
+	inGo                  // there, built of bench/peers/trpc
 )
 
 // Expect is how long Run takes on an idle machine with two processors, about.

@@ -41,6 +41,10 @@ func (p Peer) Available(o Options) error {
 		if _, err := os.Stat(o.extraNode()); o.Extras == "" || err != nil {
 			return fmt.Errorf("%s is %w: its packages are not installed; `make bench-env` does that, with npm", p.Name, ErrLeftOut)
 		}
+	case inGo:
+		if _, err := os.Stat(o.extraGo()); o.Extras == "" || err != nil {
+			return fmt.Errorf("%s is %w: it is not built; `make bench-env` does that", p.Name, ErrLeftOut)
+		}
 	}
 	return nil
 }
@@ -48,6 +52,8 @@ func (p Peer) Available(o Options) error {
 func (o Options) extraPython() string { return filepath.Join(o.Extras, "python", "bin", "python") }
 
 func (o Options) extraNode() string { return filepath.Join(o.Extras, "node", "node_modules") }
+
+func (o Options) extraGo() string { return filepath.Join(o.Extras, "trpc") }
 
 // extra makes a command of a script.
 type extra func(Options) (program string, args, env []string)
@@ -63,6 +69,10 @@ func nodeOf(mode string) extra {
 		// A module that is given as text has no arguments of its own name.
 		return "node", []string{"--input-type=module", "-e", registryNode, "--", mode}, []string{"PEER_MODULES=" + o.extraNode()}
 	}
+}
+
+func goOf(o Options) (string, []string, []string) {
+	return o.extraGo(), nil, []string{"PEER_PYTHON=" + o.Python}
 }
 
 func clientOf(mode string) extra {

@@ -102,6 +102,22 @@ def smolagents(stack: ExitStack) -> Callable[[], Any]:
     return lambda: repr(executor(CODE).output)
 
 
+def smolagents_jupyter(stack: ExitStack) -> Callable[[], Any]:
+    import logging
+
+    import requests
+    from smolagents import remote_executors
+
+    # What its DockerExecutor does once the gateway in its container is up.
+    url, token = os.environ["PEER_URL"], os.environ["PEER_TOKEN"]
+    executor = remote_executors.DockerExecutor.__new__(remote_executors.DockerExecutor)
+    executor.logger, executor.allow_pickle = logging.getLogger("peer"), False
+    kernel = remote_executors._create_kernel_http(f"{url}/api/kernels?token={token}", executor.logger)
+    stack.callback(requests.delete, f"{url}/api/kernels/{kernel}?token={token}", timeout=60)
+    executor.ws_url = f"ws{url[4:]}/api/kernels/{kernel}/channels?token={token}"
+    return lambda: executor.run_code_raise_errors(CODE).output
+
+
 def xeus(stack: ExitStack) -> Callable[[], Any]:
     from jupyter_client.manager import KernelManager
 
@@ -167,6 +183,7 @@ MODES = {
     "ipyparallel": ipyparallel,
     "pexpect": pexpect,
     "smolagents": smolagents,
+    "smolagents-jupyter": smolagents_jupyter,
     "xeus-python": xeus,
     "jupyter-kernel-client": kernel_client,
     "agentnb": agentnb,

@@ -56,16 +56,26 @@ func (k *Kernel) Input(ctx context.Context, value string) error {
 	if err != nil {
 		return fmt.Errorf("encode the input: %w", err)
 	}
-	err = k.send(ctx, f)
+	// A connection that breaks as soon as this is sent is followed by one that begins with it:
+	// it has to be known by then. A kernel throws away what it did not ask for, so it may get
+	// this twice.
+	k.mu.Lock()
+	links := x.breaks
+	if !x.replied && x.input == nil {
+		x.answered = &f
+	}
+	k.mu.Unlock()
+	if err = k.send(ctx, f); err == nil {
+		return nil
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	switch {
-	case x.replied || x.input != nil: // it was not waiting any more
-	case err != nil:
-		x.input = request
+	case x.answered != &f: // it was not waiting any more
+	case x.breaks != links:
+		return nil // the next connection has begun with it
 	default:
-		// A kernel throws away what it did not ask for, so it may get this twice.
-		x.answered = &f
+		x.answered, x.input = nil, request
 	}
 	return err
 }
