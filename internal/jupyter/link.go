@@ -3,6 +3,7 @@ package jupyter
 import (
 	"bytes"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -108,6 +109,13 @@ func (k *Kernel) readLoop(l *link) *LostError {
 	}
 }
 
+// repeats reports whether f answers a question and stands in what the link began with: it was
+// handed in while there was none. The code may ask again as soon as it has the first one, and
+// would take the second for the answer to that.
+func (l *link) repeats(f frame) bool {
+	return f.header.MsgType == typeInputReply && slices.ContainsFunc(l.first, func(other frame) bool { return other.header.MsgID == f.header.MsgID })
+}
+
 // writeLoop is the writer: every data frame and every ping goes through it. It
 // also is the kernel's clock for executions that do not settle. An error ends
 // the link, not the kernel.
@@ -135,6 +143,9 @@ func (k *Kernel) writeLoop(l *link) {
 			<-l.down // whoever lost the kernel ends the link, with a farewell perhaps
 			return
 		case f := <-k.out:
+			if l.repeats(f) {
+				continue
+			}
 			err = k.write(l, f)
 			if f.begins() {
 				settle.Reset(k.settleIn())

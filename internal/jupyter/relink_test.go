@@ -3,6 +3,7 @@ package jupyter_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +154,35 @@ func TestInputSwallowed(t *testing.T) {
 	f := await(t, end)
 	require.NoError(t, f.err)
 	require.Equal(t, "Ada\n", out.text("stdout"))
+}
+
+// An answer that is given while the connection is down goes over the next one, once: the code
+// may ask again at once, and a second one would answer that.
+func TestInputWhileAway(t *testing.T) {
+	t.Parallel()
+	s, c := fake(t, fakegateway.Options{Recover: true})
+	k := startKernel(t, c)
+	k.EnableReplay()
+	out, hold := &outputs{}, make(chan struct{})
+	end := inBackground(t, k, jupyter.ExecuteRequest{Code: "ask name?", AllowStdin: true}, func(ctx context.Context, o messages.Event) error {
+		if _, ok := o.(messages.InputRequest); !ok {
+			return out.emit(ctx, o)
+		}
+		s.Set(func(f *fakegateway.Faults) { f.HoldHandshake = hold })
+		dialled := len(s.Requests())
+		s.Live()[0].Drop()
+		require.Eventually(t, func() bool {
+			return slices.ContainsFunc(s.Requests()[dialled:], func(request string) bool { return strings.Contains(request, "/channels") })
+		}, patience, tick)
+		require.NoError(t, k.Input(ctx, "Ada"))
+		close(hold)
+		return nil
+	})
+	f := await(t, end)
+	require.NoError(t, f.err)
+	require.Equal(t, "Ada\n", out.text("stdout"))
+	require.NoError(t, k.Ping(within(t))) // what was sent before it has come
+	require.Equal(t, 1, s.Live()[0].Received("input_reply"))
 }
 
 // A kernel that was replaced while the connection was down is lost.
