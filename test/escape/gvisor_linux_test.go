@@ -143,7 +143,7 @@ func TestAKilledHostOfSandboxes(t *testing.T) {
 	for _, b := range []struct {
 		backend, host string
 		most          int // a gateway in a sandbox takes seconds to come up
-	}{{"runner", "TestAKilledHostOfWorkspaces", 50}, {"gateway", "TestAKilledHostOfGateways", 10}} {
+	}{{"runner", "TestAKilledHostOfWorkspaces", 50}, {"gateway", "TestAKilledHostOfGateways", 20}} {
 		count := 2
 		if full {
 			count = b.most
