@@ -45,7 +45,7 @@ var answers = []struct {
 	code   string
 	hint   string
 }{
-	{workspace.ErrUnknown, http.StatusNotFound, "not_found", "POST /api/workspaces makes one"},
+	{workspace.ErrUnknown, http.StatusNotFound, "not_found", "POST /api/workspaces or coppice workspace create makes one"},
 	{workspace.ErrUnknownProcess, http.StatusNotFound, "not_found", ""},
 	{workspace.ErrNoPlace, http.StatusServiceUnavailable, "overloaded", ""},
 	{coppice.ErrClosed, http.StatusServiceUnavailable, "draining", ""},

@@ -38,7 +38,11 @@ func (a *app) listCommand() *cobra.Command {
 				if a.json {
 					return a.WriteJSON(map[string]any{"workspaces": list})
 				}
-				if len(list) == 0 {
+				switch {
+				case len(list) == 0 && len(labels) == 0 && owner == "":
+					a.Out.Lines("there is no workspace; coppice workspace create NAME makes one")
+					return nil
+				case len(list) == 0:
 					a.Out.Lines("there is no such workspace")
 					return nil
 				}
