@@ -18,6 +18,14 @@ type due struct {
 	stop func()
 }
 
+// clear takes the timer back.
+func (d *due) clear() {
+	if d.stop != nil {
+		d.stop()
+	}
+	*d = due{}
+}
+
 // deadlinesDue is the gateway's message to itself.
 type deadlinesDue struct{}
 
@@ -32,20 +40,14 @@ func (h *handler) arm(s *supervisor.Supervisor, c *call) {
 
 // set has the timer fire at a time.
 func (h *handler) set(s *supervisor.Supervisor, at time.Time) {
-	if h.due.stop != nil {
-		h.due.stop()
-	}
-	h.due.at = at
-	h.due.stop = s.Ctx().After(at.Sub(s.Now()), deadlinesDue{})
+	h.due.clear()
+	h.due = due{at: at, stop: s.Ctx().After(at.Sub(s.Now()), deadlinesDue{})}
 }
 
 // deadlines ends what is overdue, in the order in which it became so, and sets the
 // timer again.
 func (h *handler) deadlines(s *supervisor.Supervisor) {
-	if h.due.stop != nil {
-		h.due.stop() // of a timer that was set after this one had fired
-	}
-	h.due = due{}
+	h.due.clear() // another may have been set after this one had fired
 	var over []*call
 	var next *call
 	for _, c := range h.calls {

@@ -56,6 +56,25 @@ func TestEachCallEndsAtItsOwnDeadline(t *testing.T) {
 	})
 }
 
+// The timer stays where it is for a call with a later deadline, and for one without.
+func TestALaterDeadlineDoesNotHoldUpAnEarlierOne(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		for _, session := range []string{"a", "b", "c"} {
+			tr.run(session, "x")
+		}
+		none := tr.begin(call("none", "c", "sleep 1h"))
+		time.Sleep(time.Minute)
+		begun := time.Now()
+		early, late := call("early", "a", "sleep 1h"), call("late", "b", "sleep 1h")
+		early.Deadline, late.Deadline = begun.Add(3*time.Second), begun.Add(30*time.Second)
+		replies := []supervisor.Reply[messages.Result]{tr.begin(early), tr.begin(late), none}
+		for i, at := range []time.Duration{3 * time.Second, 30 * time.Second, 59 * time.Minute} {
+			tr.wait(replies[i])
+			require.Equal(t, at, time.Since(begun))
+		}
+	})
+}
+
 // While its kernel starts, a call's time stands still. While the process is away that
 // kernels come from, it waits for as long as it has time, and says what for.
 func TestACallWaitsForTheProcessForAsLongAsItHasTime(t *testing.T) {

@@ -272,13 +272,7 @@ func (h *handler) answer(c *call, r messages.Result) {
 func (h *handler) forget(c *call) {
 	delete(h.calls, c.exec.ID)
 	defer h.drained()
-	list := h.byKey[c.child]
-	for i, other := range list {
-		if other == c {
-			list = append(list[:i], list[i+1:]...)
-			break
-		}
-	}
+	list := slices.DeleteFunc(h.byKey[c.child], func(other *call) bool { return other == c })
 	if len(list) == 0 {
 		delete(h.byKey, c.child)
 		return
@@ -326,8 +320,6 @@ func (h *handler) Changed(s *supervisor.Supervisor, e messages.ChildChanged) {
 	}
 	if e.To == messages.ChildGone {
 		h.kernelGone(child)
-	}
-	if e.To == messages.ChildGone {
 		h.owners.ended(child, len(h.byKey[child]) > 0)
 	}
 }
@@ -359,16 +351,12 @@ func (h *handler) Close(_ *supervisor.Supervisor, exit supervisor.Exit) {
 // those that are to end early and wait again, because a kernel that they were
 // given to has ended without having begun them.
 func (h *handler) sweep(s *supervisor.Supervisor, child string) {
-	calls := h.byKey[child]
-	if len(calls) > 1 { // both functions take calls out of the list
-		calls = slices.Clone(calls)
-	}
-	for _, c := range calls {
+	for _, c := range slices.Clone(h.byKey[child]) { // both functions take calls out of it
 		if c.work.Settled() {
 			h.forget(c)
-			continue
+		} else {
+			h.withdraw(s, c)
 		}
-		h.withdraw(s, c)
 	}
 }
 

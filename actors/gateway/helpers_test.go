@@ -67,6 +67,9 @@ func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 	case supervisor.Work:
 		k.work = &m
 		exec := m.Msg.(messages.Execute)
+		if len(exec.Cells) == 0 {
+			exec.Cells = []messages.Cell{{Code: "vanish"}}
+		}
 		word, rest, _ := strings.Cut(exec.Cells[0].Code, " ")
 		switch word {
 		case "sleep":
@@ -75,6 +78,17 @@ func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 				return err
 			}
 			ctx.After(d, over{})
+		case "beat": // once, and then no more
+			ctx.Beat()
+			k.finish(ctx, messages.OutcomeOK)
+		case "hang":
+			ctx.Beat()
+		case "hold":
+			ctx.Note(supervisor.Facts{RSS: 2 << 20})
+			k.finish(ctx, messages.OutcomeOK)
+		case "vanish": // without a word about the call
+			k.work = nil
+			panic("as told")
 		case "panic":
 			panic("as told")
 		case "limit":
@@ -87,7 +101,7 @@ func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 			k.finish(ctx, messages.OutcomeOK)
 		}
 	case messages.Interrupt:
-		if k.work != nil && m.Exec == k.work.Msg.(messages.Execute).ID {
+		if k.work != nil && (m.Exec == "" || m.Exec == k.work.Msg.(messages.Execute).ID) {
 			out := messages.OutcomeCancelled
 			if m.Cause == messages.CauseTimeout {
 				out = messages.OutcomeTimeout
@@ -146,8 +160,9 @@ type tree struct {
 	places int64
 	live   atomic.Int64
 	stop   time.Duration
-	users  []string       // for whom a kernel is restored
-	away   *time.Duration // after how long a start waits for the shared process; nil: it does not
+	users  []string             // for whom a kernel is restored
+	specs  []gateway.KernelSpec // of the kernels that were made, guarded by mu
+	away   *time.Duration       // after how long a start waits for the shared process; nil: it does not
 }
 
 func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
@@ -156,6 +171,9 @@ func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
 		tr := &tree{t: t, start: time.Second}
 		o.Name = "gateway"
 		o.NewKernel = func(k gateway.KernelSpec) supervisor.Behaviour {
+			tr.mu.Lock()
+			tr.specs = append(tr.specs, k)
+			tr.mu.Unlock()
 			if k.Served != nil {
 				k.Served.Add(tr.users...)
 			}
@@ -169,6 +187,9 @@ func inTree(t *testing.T, o gateway.Options, f func(*testing.T, *tree)) {
 		defer func() { // also when f fails: nothing may stay in the bubble
 			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 			defer cancel()
+			if node, found, err := system.Child(ctx, "gateway"); err == nil && (!found || node.LastExit != nil) {
+				t.Errorf("the gateway has ended: %+v", node)
+			}
 			if report := system.Shutdown(ctx); !report.Clean() || len(system.Bugs()) > 0 {
 				t.Errorf("%+v %v", report, system.Bugs())
 			}

@@ -132,11 +132,7 @@ func (p Policy) Strategy() strategy.Strategy {
 	if p.MaxPerOwner > 0 {
 		evict = append(evict, strategy.Quota(p.MaxPerOwner))
 	}
-	if p.MaxWaiting > 0 {
-		evict = append(evict, strategy.LRUQueue(p.MaxKernels, p.MaxWaiting))
-	} else {
-		evict = append(evict, strategy.LRU(p.MaxKernels))
-	}
+	evict = append(evict, strategy.LRUQueue(p.MaxKernels, p.MaxWaiting))
 	hung := strategy.HeartbeatWithin(strategy.HeartbeatOptions{Every: p.Heartbeat, Ceiling: p.HeartbeatCeiling})
 	return strategy.Chain(strategy.RestartOnce(), hung, strategy.Pin(strategy.Chain(evict...)))
 }

@@ -30,7 +30,7 @@ func (o owners) add(child, owner string) { o.of(child).called[owner] = struct{}{
 func (o owners) release(owner string) []string {
 	var alone []string
 	for child, u := range o {
-		left, had := 0, false
+		others, had := false, false
 		all := u.served.List()
 		for name := range u.called {
 			all = append(all, name)
@@ -41,7 +41,7 @@ func (o owners) release(owner string) []string {
 				had = true
 			case "":
 			default:
-				left++
+				others = true
 			}
 		}
 		if !had || owner == "" {
@@ -49,7 +49,7 @@ func (o owners) release(owner string) []string {
 		}
 		delete(u.called, owner)
 		u.served.Remove(owner)
-		if left == 0 {
+		if !others {
 			alone = append(alone, child)
 		}
 	}

@@ -41,6 +41,28 @@ func TestACallThatAnEarlierHostHasBegunHasRun(t *testing.T) {
 	}
 }
 
+// TestACallThatAnEarlierHostHasBegunGoesOn: nobody ends it that was not asked to, and when its
+// kernel dies it is this one that has lost it.
+func TestACallThatAnEarlierHostHasBegunGoesOn(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		exec := call("begun", "s", "sleep 1m")
+		exec.Resumed = true
+		require.Equal(t, messages.OutcomeOK, tr.wait(tr.begin(exec)).Outcome)
+		exec = call("dies", "s", "vanish")
+		exec.Resumed = true
+		r := tr.wait(tr.begin(exec))
+		require.Equal(t, messages.OutcomeLost, r.Outcome)
+		require.Equal(t, "the kernel's actor ended: as told (in messages.Execute)", r.Reason)
+		r = tr.wait(tr.begin(messages.Execute{ID: "empty", Key: key("s")}))
+		require.Equal(t, messages.OutcomeLost, r.Outcome)
+		require.Empty(t, r.Cells)
+	})
+	inTree(t, gateway.Options{Strategy: gateway.Policy{MaxKernels: 1}.Strategy()}, func(t *testing.T, tr *tree) {
+		tr.begin(call("busy", "s", "sleep 1m"))
+		require.NotContains(t, tr.run("other", "x").Reason, "earlier host")
+	})
+}
+
 // TestACallThatCannotGoOnIsLost: its kernel could not be started, or the host shuts down
 // before that.
 func TestACallThatCannotGoOnIsLost(t *testing.T) {

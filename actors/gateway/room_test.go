@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/gateway"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
 )
 
 // full has the machine have room for one kernel, which is idle and takes two seconds to
@@ -52,6 +54,75 @@ func TestRoomIsMadeByAFew(t *testing.T) {
 			r := tr.run(fmt.Sprint("idle ", i), "x")
 			require.Equal(t, messages.StateKept, r.State, "%d %s", i, r.Reason)
 		}
+	})
+}
+
+// No more kernels are ended than calls without room need, those counted that end already. A
+// call of a session that has its kernel waits for none of that.
+func TestHowMuchRoomIsMade(t *testing.T) {
+	const each, starts, many = 8, 2, 40
+	inTree(t, gateway.Options{Strategy: gateway.Policy{IdleTTL: time.Hour, MaxKernels: 100}.Strategy()}, func(t *testing.T, tr *tree) {
+		for i := range many {
+			tr.run(fmt.Sprint("idle ", i), "x")
+			time.Sleep(time.Millisecond)
+		}
+		tr.refuse.Store(starts)
+		tr.stop = 10 * time.Second
+		var replies []supervisor.Reply[messages.Result]
+		for i := range starts {
+			replies = append(replies, tr.begin(call(fmt.Sprint("new", i), fmt.Sprint("new ", i), "x")))
+			time.Sleep(time.Second)
+			require.EqualValues(t, (each+1)*(i+1), tr.ended.Load(), "with the one that could not start")
+		}
+		began := time.Now()
+		require.Equal(t, messages.StateKept, tr.run(fmt.Sprint("idle ", many-1), "x").State)
+		require.Zero(t, time.Since(began))
+		later := tr.begin(call("later", "new 0", "x"))
+		for _, r := range append(replies, later) {
+			require.Equal(t, messages.OutcomeOK, tr.wait(r).Outcome)
+		}
+		require.EqualValues(t, (each+1)*starts, tr.ended.Load())
+		require.Less(t, slices.Index(tr.order, "new0"), slices.Index(tr.order, "later"))
+	})
+}
+
+// Who closes a session gives up its calls that wait for room, and those of no other.
+func TestAClosedSessionNeedsNoRoom(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		tr.run("idle", "x")
+		tr.stop = 2 * time.Second
+		tr.refuse.Store(2)
+		closed, other := tr.begin(call("a", "closed", "x")), tr.begin(call("b", "other", "x"))
+		time.Sleep(time.Second)
+		tr.ask(messages.Close{Key: key("closed")})
+		require.Equal(t, messages.RefusedClosed, tr.wait(closed).Refusal)
+		require.Equal(t, messages.OutcomeOK, tr.wait(other).Outcome)
+	})
+}
+
+// A call that comes to wait for the same thing again has waited for all of it.
+func TestWaitsAddUp(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		for i := range 4 {
+			tr.begin(call(fmt.Sprint("long", i), "s", "sleep 10s"))
+		}
+		reply := tr.begin(call("a", "s", "x"))
+		time.Sleep(26 * time.Second)
+		tr.ask(messages.Reset{Key: key("s")}) // the kernel of the calls that wait is another
+		time.Sleep(3 * time.Second)
+		tr.ref().Tell(messages.Interrupt{Key: key("s"), Exec: "a", Cause: messages.CauseCancelled})
+		require.Equal(t, messages.Waited{Kernel: 2 * time.Second, Turn: 27 * time.Second}, tr.wait(reply).Progress.Waited)
+	})
+	inTree(t, gateway.Options{Strategy: gateway.Policy{MaxKernels: 2, MaxWaiting: 1}.Strategy()}, func(t *testing.T, tr *tree) {
+		tr.begin(call("long", "other", "sleep 10s"))
+		tr.begin(call("longer", "another", "sleep 11s"))
+		reply := tr.begin(call("a", "s", "x"))
+		time.Sleep(5 * time.Second)
+		tr.refuse.Store(1)
+		tr.stop = 2 * time.Second
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		tr.ref().Tell(messages.Interrupt{Key: key("s"), Exec: "a", Cause: messages.CauseCancelled})
+		require.Equal(t, messages.Waited{Place: 15 * time.Second, Kernel: 500 * time.Millisecond}, tr.wait(reply).Progress.Waited)
 	})
 }
 

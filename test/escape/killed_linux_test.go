@@ -114,7 +114,10 @@ func killsHost(t *testing.T, name, rung string, count int) {
 	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 		said += lines.Text() + "\n"
 	}
-	before := len(proc.WithArgument(mark))
+	before := 0
+	for end := time.Now().Add(30 * time.Second); before != count*eachStarts && time.Now().Before(end); { // one that becomes another program just now has no arguments
+		before = len(proc.WithArgument(mark))
+	}
 	require.NoError(t, cmd.Process.Kill())
 	killed := time.Now()
 	_ = cmd.Wait() // it was killed, as it should be
