@@ -146,13 +146,12 @@ func (m *Member) claim(ctx context.Context, key string, gone uint64) (*Ownership
 			next.Used, next.By, next.Why, next.All = was.Epoch, "", "", false // nobody can say what its owner has begun
 			next.Before = was.outdated()
 		}
-		if !found || epoch > was.Epoch+1 {
+		// A claim of this node in an epoch that may be forgotten is one that came late: others may
+		// have had the key since in that epoch, too.
+		if !found || epoch > was.Epoch+1 || was.Node == m.id && was.Epoch <= floor {
 			next.First = epoch
 		}
-		stale := func(e Entry) bool { // none is no older one: it may have been removed
-			c, ok, err := readClaim(e, key)
-			return err == nil && ok && !c.after(was)
-		}
+		stale := func(e Entry) bool { return was.outdates(e, key) } // none is no older one: it may have been removed
 		e, err = settle(ctx, m.o.Directory, e, encode(next), stale)
 		if errors.Is(err, ErrConflict) {
 			continue
@@ -365,10 +364,7 @@ func (o *Ownership) write(ctx context.Context, next Claim) error {
 func (o *Ownership) swap(ctx context.Context, value []byte) error {
 	o.pending = value
 	was := o.claim
-	stale := func(e Entry) bool {
-		c, ok, err := readClaim(e, o.key)
-		return err == nil && (!ok || !c.after(was))
-	}
+	stale := func(e Entry) bool { return e.Rev == "" || was.outdates(e, o.key) }
 	e, err := settle(ctx, o.m.o.Directory, o.entry, value, stale)
 	if err != nil {
 		return err

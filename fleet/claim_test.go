@@ -87,9 +87,12 @@ func TestUnacknowledgedRelease(t *testing.T) {
 				require.ErrorIs(t, o.Release(ctx), fleet.ErrUnknown)
 				<-o.Ended()
 				a.link.Faults(nil)
+				require.Empty(t, a.Owned())
 				require.ErrorIs(t, turn.Answer(t.Context()), fleet.ErrLost)
 				again := w.claim(a, "k")
 				require.EqualValues(t, 2, again.Epoch())
+				require.EqualValues(t, 1, again.Used(), "a turn had begun")
+				require.Equal(t, fleet.Past{}, again.Past())
 				time.Sleep(2 * ttl) // what was late has arrived, for nothing
 				_, err := b.Claim(t.Context(), "k")
 				require.Error(t, err)

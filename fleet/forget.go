@@ -169,11 +169,7 @@ func (m *Member) releaseOrphans(ctx context.Context, orphans []Entry) error {
 		if !over[was.Node] {
 			continue
 		}
-		next := was
-		next.Node, next.Used, next.Ended = "", was.Epoch, time.Now().Unix()
-		next.By, next.Why, next.All, next.Before = "", "", false, was.outdated() // the others were of an earlier epoch
-		next.Write++
-		if _, err := m.o.Directory.Swap(ctx, e.Key, encode(next), e.Rev); err != nil && !errors.Is(err, ErrConflict) {
+		if _, err := m.o.Directory.Swap(ctx, e.Key, encode(was.orphaned(time.Now())), e.Rev); err != nil && !errors.Is(err, ErrConflict) {
 			return fmt.Errorf("release a claim of node %s, which is over: %w", was.Node, err)
 		}
 	}

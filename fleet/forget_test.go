@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -159,7 +160,7 @@ func TestClaimOfThePast(t *testing.T) {
 // TestLateClaim: a swap that makes the claim of a key nobody has had, and is on its way until
 // others had it and it was forgotten, comes to an epoch that nobody has had.
 func TestLateClaim(t *testing.T) {
-	for _, mode := range []string{"by the lease", "strict"} {
+	for mode, epochs := range map[string]uint64{"by the lease": 3, "strict": 3, "by the lease, of one epoch": 1} {
 		t.Run(mode, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, w *world) {
 				how := func(o *fleet.Options) { forgets(o); o.Strict = mode == "strict" }
@@ -175,15 +176,15 @@ func TestLateClaim(t *testing.T) {
 					late <- o
 				}()
 				time.Sleep(ttl)
-				for range 3 {
+				for range epochs {
 					require.NoError(t, w.claim(a, "k").Release(t.Context()))
 				}
 				time.Sleep(2*forgotten - 2*ttl)
 				require.NotContains(t, w.claims(), "k", "it is forgotten")
 				b.link.Faults(nil)
 				o := <-late
-				require.EqualValues(t, 4, o.Epoch())
-				require.EqualValues(t, 4, o.First())
+				require.Equal(t, epochs+1, o.Epoch())
+				require.Equal(t, epochs+1, o.First())
 				require.Zero(t, o.Used())
 			})
 		})
@@ -193,22 +194,27 @@ func TestLateClaim(t *testing.T) {
 // TestRelied: whoever relies on what it knew of the floor before it was raised does not come
 // to an epoch that was forgotten: the claims wait for it.
 func TestRelied(t *testing.T) {
-	inBubble(t, func(t *testing.T, w *world) {
-		a, b := w.join("a", forgets), w.join("b", forgets)
-		for range 3 {
-			require.NoError(t, w.claim(a, "k").Release(t.Context()))
-		}
-		o := w.claim(b, "another")
-		for end := time.Now().Add(2 * forgotten); ; time.Sleep(ttl / 20) {
-			require.True(t, time.Now().Before(end), "nobody forgets it")
-			if _, there := w.claims()["k"]; !there {
-				break
-			}
-			require.NoError(t, o.Release(t.Context()))
-			o = w.claim(b, o.Key()+"'") // it looks at the floor, or relies on what it knows
-		}
-		require.EqualValues(t, 4, w.claim(b, "k").Epoch())
-	})
+	for phase := range 8 {
+		t.Run(fmt.Sprint(phase), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, w *world) {
+				a, b := w.join("a", forgets), w.join("b", forgets)
+				for range 3 {
+					require.NoError(t, w.claim(a, "k").Release(t.Context()))
+				}
+				time.Sleep(time.Duration(phase) * ttl / 2) // it is relied on for four times as long
+				o := w.claim(b, "another")
+				for end := time.Now().Add(2 * forgotten); ; time.Sleep(ttl / 20) {
+					require.True(t, time.Now().Before(end), "nobody forgets it")
+					if _, there := w.claims()["k"]; !there {
+						break
+					}
+					require.NoError(t, o.Release(t.Context()))
+					o = w.claim(b, o.Key()+"'") // it looks at the floor, or relies on what it knows
+				}
+				require.EqualValues(t, 4, w.claim(b, "k").Epoch())
+			})
+		})
+	}
 }
 
 // TestTheEndOfAnOrphan: a claim that another node releases for one that is dead does not say that

@@ -35,6 +35,13 @@ func readForgotten(e Entry) (f forgotten, found bool, err error) {
 	return f, true, nil
 }
 
+// outdates reports whether an entry has a record that was not written after f, or none, which
+// there is once there was one.
+func (f forgotten) outdates(e Entry) bool {
+	now, found, err := readForgotten(e)
+	return err == nil && (!found || now.Seq <= f.Seq)
+}
+
 // oblivion is what a member knows of the record. Its lock is taken by who reads or changes
 // the rest.
 type oblivion struct {
@@ -105,12 +112,8 @@ func (m *Member) swapForgotten(ctx context.Context, least uint64) (forgotten, er
 			Epoch: max(was.Epoch, least), Lasts: max(was.Lasts, m.relies()),
 			Seq: was.Seq + 1, By: m.id, Write: m.writes.Add(1),
 		}
-		stale := func(e Entry) bool {
-			now, found, err := readForgotten(e)
-			return err == nil && (!found || now.Seq <= was.Seq)
-		}
 		from := m.o.Clock() // before the swap can be on its way
-		e, err = settle(ctx, m.o.Directory, e, encode(next), stale)
+		e, err = settle(ctx, m.o.Directory, e, encode(next), was.outdates)
 		if err == nil {
 			m.oblivion.epoch, m.oblivion.from, m.oblivion.known = next.Epoch, from, true
 			return next, nil

@@ -57,6 +57,12 @@ func TestGuard(t *testing.T) {
 	require.NoError(t, d.Remove(ctx, "a.b", ""), "no entry has that revision: the store is not asked")
 	require.ErrorContains(t, d.Remove(ctx, "a.b", "7"), "remove a.b: ")
 
+	s.watch = func(context.Context, func(fleet.Entry)) error { return broken }
+	require.EqualError(t, d.Watch(ctx, "a.", nil), `watch "a.": broken`)
+	s.watch = func(context.Context, func(fleet.Entry)) error { return nil }
+	require.ErrorContains(t, d.Watch(ctx, "a.", nil), `watch "a.": `)
+	require.NotErrorIs(t, d.Watch(ctx, "a.", nil), broken)
+
 	// The end of a caller's context is told beside what the store says of it, and does not
 	// make a conflict uncertain.
 	s.get = func(context.Context) error { cancel(); return broken }

@@ -161,13 +161,19 @@ func (t *Turn) undoubted(ctx context.Context) error {
 // answered: the next owner learns for what reason, a clause of at most 200 bytes, and may let
 // whoever names this epoch go on ([Ownership.Past]).
 func (o *Ownership) End(ctx context.Context, why string) error {
-	for i := range why {
-		if i+utf8.UTFMax > maxWhy {
-			why = why[:i]
-			break
-		}
+	return o.release(ctx, clause(why))
+}
+
+// clause is as much of a reason as a claim says.
+func clause(why string) string {
+	if len(why) <= maxWhy {
+		return why
 	}
-	return o.release(ctx, why)
+	end := maxWhy
+	for !utf8.RuneStart(why[end]) {
+		end--
+	}
+	return why[:end]
 }
 
 // maxWhy bounds what a claim says of an end, in bytes.

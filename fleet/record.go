@@ -108,6 +108,21 @@ func (c Claim) after(d Claim) bool {
 	return c.Epoch > d.Epoch || c.Epoch == d.Epoch && c.Write > d.Write
 }
 
+// outdates reports whether an entry has a claim of the key that was not written after c.
+func (c Claim) outdates(e Entry, key string) bool {
+	other, found, err := readClaim(e, key)
+	return err == nil && found && !other.after(c)
+}
+
+// orphaned is a claim whose owner is over, released by another.
+func (c Claim) orphaned(now time.Time) Claim {
+	next := c
+	next.Node, next.Used, next.Ended = "", c.Epoch, now.Unix()
+	next.By, next.Why, next.All, next.Before = "", "", false, c.outdated() // the others were of an earlier epoch
+	next.Write++
+	return next
+}
+
 // The first parts of keys of a directory.
 const (
 	nodePrefix  = "node."
