@@ -33,7 +33,7 @@ func (m *Member) forgetting(ctx context.Context) {
 			if removed > 0 {
 				m.o.Log.Info("forgot keys that nobody has", "node", m.id, "keys", removed)
 			}
-			if err != nil {
+			if err != nil { // the next look tries again
 				m.o.Log.Warn("keys that nobody has could not be forgotten", "node", m.id, "error", err)
 			}
 			more = full && err == nil
@@ -113,7 +113,7 @@ func (m *Member) scan(ctx context.Context) (old []released, orphans []Entry, ful
 	before := now.Add(-m.o.Forget).Unix()
 	live := m.live()
 	err = m.o.Directory.Watch(ctx, claimPrefix, func(e Entry) {
-		if whole || full {
+		if whole || full { // the watch ends
 			return
 		}
 		if e.Key == "" {

@@ -131,19 +131,22 @@ func TestNothingIsHeldOnTo(t *testing.T) {
 func TestTwoLearnWhatIsForgotten(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {
 		nodes := []*node{w.join("a"), w.join("b")}
-		claimed := make(chan error)
-		begun := time.Now()
-		for i, n := range nodes {
-			faults, _ := first(1, "swap", "forgotten", fleettest.Fault{Before: time.Duration(1+i) * ttl / 100})
-			n.link.Faults(faults)
-			go func() {
-				_, err := n.Claim(t.Context(), n.ID())
-				claimed <- err
-			}()
+		for round := range 3 {
+			claimed := make(chan error)
+			begun := time.Now()
+			for i, n := range nodes {
+				faults, _ := first(1, "swap", "forgotten", fleettest.Fault{Before: time.Duration(1+i) * ttl / 100})
+				n.link.Faults(faults)
+				go func() {
+					_, err := n.Claim(t.Context(), fmt.Sprint(n.ID(), round))
+					claimed <- err
+				}()
+			}
+			require.NoError(t, <-claimed)
+			require.NoError(t, <-claimed)
+			require.Less(t, time.Since(begun), ttl/10)
+			time.Sleep(5 * ttl) // longer than they rely on it
 		}
-		require.NoError(t, <-claimed)
-		require.NoError(t, <-claimed)
-		require.Less(t, time.Since(begun), ttl/10)
 	})
 }
 
@@ -253,6 +256,27 @@ func TestAReleaseThatIsNotCounted(t *testing.T) {
 		require.ErrorContains(t, err, "as many as it may have")
 		a.link.Faults(nil)
 		time.Sleep(ttl)
-		w.claim(b, "y")
+		o = w.claim(b, "y")
+
+		// Nor is a claim that was given up.
+		require.NoError(t, o.Release(t.Context()))
+		b.link.Faults(onClaims(fleettest.Fault{Drop: true}))
+		ctx, cancel = context.WithTimeout(t.Context(), ttl/10)
+		defer cancel()
+		_, err = b.Claim(ctx, "z")
+		require.Error(t, err)
+		b.link.Faults(nil)
+		time.Sleep(ttl)
+		w.claim(a, "x")
+	})
+}
+
+// TestTheLongestID is taken.
+func TestTheLongestID(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		o := w.claim(w.join("a"), "k")
+		w.begin(o, fleet.Call{ID: strings.Repeat("x", fleet.MaxID)})
+		_, err := o.Begin(t.Context(), fleet.Call{ID: strings.Repeat("x", fleet.MaxID+1)})
+		require.ErrorContains(t, err, "at most 128")
 	})
 }
