@@ -136,7 +136,7 @@ func (k *scripted) finish(ctx *supervisor.Ctx, out messages.Outcome) {
 func (k *scripted) Terminate(*supervisor.Ctx, supervisor.Exit) {
 	k.tree.ended.Add(1)
 	if k.up {
-		time.Sleep(k.tree.stop)
+		time.Sleep(time.Duration(k.tree.stop.Load()))
 		k.tree.live.Add(-1)
 	}
 	if k.work != nil {
@@ -159,7 +159,7 @@ type tree struct {
 	// any number; live is how many there are. stop is how long an end takes.
 	places int64
 	live   atomic.Int64
-	stop   time.Duration
+	stop   atomic.Int64         // a time.Duration
 	users  []string             // for whom a kernel is restored
 	specs  []gateway.KernelSpec // of the kernels that were made, guarded by mu
 	away   *time.Duration       // after how long a start waits for the shared process; nil: it does not

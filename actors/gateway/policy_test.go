@@ -66,12 +66,12 @@ func TestHowLongTheEndOfAKernelMayTake(t *testing.T) {
 		t.Run(fmt.Sprint(given), func(t *testing.T) {
 			inTree(t, gateway.Options{StopTimeout: given}, func(t *testing.T, tr *tree) {
 				tr.run("a", "x")
-				tr.stop = time.Minute
+				tr.stop.Store(int64(time.Minute))
 				begun := time.Now()
 				tr.ask(messages.Reset{Key: key("a")})
 				require.Equal(t, messages.StateFresh, tr.run("a", "x").State)
 				require.InDelta(t, takes+tr.start, time.Since(begun), float64(100*time.Millisecond))
-				tr.stop = 0
+				tr.stop.Store(0)
 				time.Sleep(2 * time.Minute)
 			})
 		})

@@ -17,7 +17,8 @@ import (
 // end.
 func (tr *tree) full() {
 	tr.t.Helper()
-	tr.places, tr.stop = 1, 2*time.Second
+	tr.places = 1
+	tr.stop.Store(int64(2 * time.Second))
 	require.Equal(tr.t, messages.OutcomeOK, tr.run("idle", "x").Outcome)
 }
 
@@ -35,7 +36,7 @@ func TestRoomIsThereWhenTheEndedKernelsAreGone(t *testing.T) {
 		for _, r := range []messages.Result{tr.wait(first), tr.wait(second), tr.wait(third)} {
 			require.Equal(t, messages.OutcomeOK, r.Outcome, r.Reason)
 		}
-		require.Equal(t, tr.stop+tr.start, time.Since(began), "no second was lost")
+		require.Equal(t, time.Duration(tr.stop.Load())+tr.start, time.Since(began), "no second was lost")
 		require.Equal(t, []string{"first", "second", "third"}, tr.order[1:])
 	})
 }
@@ -44,7 +45,8 @@ func TestRoomIsThereWhenTheEndedKernelsAreGone(t *testing.T) {
 func TestRoomIsMadeByAFew(t *testing.T) {
 	inTree(t, gateway.Options{Strategy: gateway.Policy{IdleTTL: time.Hour, MaxKernels: 100}.Strategy()}, func(t *testing.T, tr *tree) {
 		const many = 20
-		tr.places, tr.stop = many, time.Second
+		tr.places = many
+		tr.stop.Store(int64(time.Second))
 		for i := range many {
 			require.Equal(t, messages.OutcomeOK, tr.run(fmt.Sprint("idle ", i), "x").Outcome)
 			time.Sleep(time.Millisecond)
@@ -67,7 +69,7 @@ func TestHowMuchRoomIsMade(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		tr.refuse.Store(starts)
-		tr.stop = 10 * time.Second
+		tr.stop.Store(int64(10 * time.Second))
 		var replies []supervisor.Reply[messages.Result]
 		for i := range starts {
 			replies = append(replies, tr.begin(call(fmt.Sprint("new", i), fmt.Sprint("new ", i), "x")))
@@ -90,7 +92,7 @@ func TestHowMuchRoomIsMade(t *testing.T) {
 func TestAClosedSessionNeedsNoRoom(t *testing.T) {
 	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
 		tr.run("idle", "x")
-		tr.stop = 2 * time.Second
+		tr.stop.Store(int64(2 * time.Second))
 		tr.refuse.Store(2)
 		closed, other := tr.begin(call("a", "closed", "x")), tr.begin(call("b", "other", "x"))
 		time.Sleep(time.Second)
@@ -119,7 +121,7 @@ func TestWaitsAddUp(t *testing.T) {
 		reply := tr.begin(call("a", "s", "x"))
 		time.Sleep(5 * time.Second)
 		tr.refuse.Store(1)
-		tr.stop = 2 * time.Second
+		tr.stop.Store(int64(2 * time.Second))
 		time.Sleep(10*time.Second + 500*time.Millisecond)
 		tr.ref().Tell(messages.Interrupt{Key: key("s"), Exec: "a", Cause: messages.CauseCancelled})
 		require.Equal(t, messages.Waited{Place: 15 * time.Second, Kernel: 500 * time.Millisecond}, tr.wait(reply).Progress.Waited)
