@@ -351,11 +351,11 @@ func (h *handler) Close(_ *supervisor.Supervisor, exit supervisor.Exit) {
 // those that are to end early and wait again, because a kernel that they were
 // given to has ended without having begun them.
 func (h *handler) sweep(s *supervisor.Supervisor, child string) {
-	for _, c := range slices.Clone(h.byKey[child]) { // both functions take calls out of it
-		if c.work.Settled() {
+	for i := 0; i < len(h.byKey[child]); { // both functions take the call out of it, and the next one comes to its place
+		if c := h.byKey[child][i]; c.work.Settled() {
 			h.forget(c)
-		} else {
-			h.withdraw(s, c)
+		} else if !h.withdraw(s, c) {
+			i++
 		}
 	}
 }
