@@ -170,7 +170,7 @@ func clause(why string) string {
 		return why
 	}
 	end := maxWhy
-	for !utf8.RuneStart(why[end]) {
+	for end > 0 && !utf8.RuneStart(why[end]) {
 		end--
 	}
 	return why[:end]

@@ -58,7 +58,7 @@ func TestBounds(t *testing.T) {
 	for name, kept := range map[string]string{"azAZ09": "azAZ09", "`{@[/:": "------"} {
 		require.True(t, strings.HasPrefix(newID(name), kept+"-"), newID(name))
 	}
-	for text, length := range map[string]int{"x": 1, strings.Repeat("x", 200): 200, strings.Repeat("x", 201): 200, strings.Repeat("x", 199) + "é": 199, strings.Repeat("é", 101): 200} {
+	for text, length := range map[string]int{"x": 1, strings.Repeat("x", 200): 200, strings.Repeat("x", 201): 200, strings.Repeat("x", 199) + "é": 199, strings.Repeat("é", 101): 200, strings.Repeat("\x80", 300): 0} {
 		require.Len(t, clause(text), length, text)
 	}
 	directory := Guard(nil)
