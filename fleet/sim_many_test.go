@@ -37,7 +37,7 @@ type crowd struct {
 // parts of the fleet are cut off, the directory is away for longer than a lease and comes back with
 // requests that were late, and each node's clock goes as it likes, by up to four in a hundred.
 func TestManyNodes(t *testing.T) {
-	size := many{nodes: 40, racks: 5, keys: 160, clients: 80, faults: 8}
+	size := many{nodes: 30, racks: 5, keys: 120, clients: 60, faults: 8}
 	if os.Getenv("COPPICE_TEST_FULL") != "" {
 		size = many{nodes: 120, racks: 10, keys: 1200, clients: 500, faults: 16}
 	}

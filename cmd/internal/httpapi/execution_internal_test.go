@@ -15,7 +15,7 @@ import (
 // result and its report.
 func TestWhoReadTheEndFindsItEnded(t *testing.T) {
 	t.Parallel()
-	for range 2000 {
+	for range 500 {
 		x := &execution{log: eventlog.New(eventlog.Options{Dir: t.TempDir(), Memory: 1 << 20, Max: 1 << 20}), ended: make(chan struct{}), most: 1 << 20}
 		x.info.State = client.Running
 		found := make(chan client.Execution, 1)
