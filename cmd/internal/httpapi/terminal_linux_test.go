@@ -77,6 +77,28 @@ func (d *driven) press(keys string) {
 	require.Len(d.s.t, keys, n)
 }
 
+// again types until a text was shown since: a shell that is late with a signal forgets what
+// was typed after it.
+func (d *driven) again(keys, want string) {
+	d.s.t.Helper()
+	require.Eventually(d.s.t, func() bool {
+		before := len(d.seen)
+		d.press(keys)
+		ctx, cancel := context.WithTimeout(d.s.t.Context(), time.Second)
+		defer cancel()
+		for e, err := range d.s.ProcessEvents(ctx, "w", d.id, d.after()) {
+			if err != nil {
+				break
+			}
+			d.seen = append(d.seen, e)
+			if strings.Contains(d.text(before), want) {
+				return true
+			}
+		}
+		return false
+	}, waitTime, tick)
+}
+
 // terminal starts a process with one.
 func (s *server) terminal(args ...string) *driven {
 	s.t.Helper()
@@ -142,27 +164,10 @@ func TestCtrlCOverHTTP(t *testing.T) {
 	d.until("ready> ")
 	d.press("sleep 600; echo 'gave '$?\r")
 	d.until("sleep 600")
-	require.Eventually(t, func() bool { // the shell waits for sleep by then
-		before := len(d.seen)
-		d.press("\x03")
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		for e, err := range s.ProcessEvents(ctx, "w", d.id, d.after()) {
-			if err != nil {
-				break
-			}
-			d.seen = append(d.seen, e)
-			if strings.Contains(d.text(before), "ready> ") {
-				return true
-			}
-		}
-		return false
-	}, waitTime, tick)
-	d.press("stty size\r")
-	d.until("24 80")
+	d.again("\x03", "ready> ") // the shell waits for sleep by then
+	d.again("stty size\r", "24 80")
 	require.NoError(t, s.ResizeProcess(t.Context(), "w", d.id, client.TerminalSize{Columns: 100, Rows: 50}))
-	d.press("stty size\r")
-	d.until("50 100")
+	d.again("stty size\r", "50 100")
 	require.NoError(t, s.CloseProcessInput(t.Context(), "w", d.id))
 	d.until("")
 	last := d.seen[len(d.seen)-1]
