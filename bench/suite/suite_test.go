@@ -55,7 +55,7 @@ func TestRoundsInTurns(t *testing.T) {
 	files := []string{filepath.Join(dir, "a.json"), filepath.Join(dir, "b.json")}
 	for turn := 1; turn <= 2; turn++ {
 		for _, out := range files {
-			code, _, errs := suite(t, "-out", out, "-python", testpython.Path(t), "-rounds", "2", "-only", "exec/fake", "-turn")
+			code, _, errs := suite(t, "-out", out, "-python", testpython.Path(t), "-rounds", "2", "-only", "create/runner", "-turn")
 			require.Equal(t, exitOK, code, errs)
 			f, err := record.Read(out)
 			require.NoError(t, err)
