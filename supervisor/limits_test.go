@@ -304,3 +304,26 @@ func TestNobodysMessages(t *testing.T) {
 		stop(t, sys)
 	})
 }
+
+// TestAHandlerEndsTheKeyThatItIsAskedAbout: no child comes of what it says then.
+func TestAHandlerEndsTheKeyThatItIsAskedAbout(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		made := 0
+		h := &handler{spec: func(s *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
+			require.True(t, s.End(key, supervisor.Exit{}))
+			return supervisor.Spec{New: func() supervisor.Behaviour { made++; return of(echo)() }}, nil
+		}}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: h})}})
+		gate := sys.Ref("gate")
+		require.ErrorIs(t, refusal(t, submit(t, gate, "a", 1)), supervisor.ErrEnded)
+		synctest.Wait()
+		require.Empty(t, states(t, gate))
+		require.Zero(t, made)
+		h.spec = func(*supervisor.Supervisor, string, supervisor.Work) (supervisor.Spec, error) {
+			return supervisor.Spec{New: of(echo)}, nil
+		}
+		require.Equal(t, 2, answer(t, submit(t, gate, "a", 2)))
+		stop(t, sys)
+	})
+}
