@@ -46,9 +46,9 @@ PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 20s
 # The packages with the longest tests begin first, so that the others run beside them, and
-# one more than there are processors at a time: tests wait, too.
-LONGEST = $(if $(filter ./...,$(PKG)),./test/conformance ./cmd/coppice ./test/integration)
-AT_ONCE = -p $(shell expr 1 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
+# two more than there are processors at a time: tests wait, too.
+LONGEST = $(if $(filter ./...,$(PKG)),./test/integration ./cmd/coppice ./test/escape ./test/outlive ./test/conformance ./actors/kernel/runner ./internal/sharedgateway)
+AT_ONCE = -p $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 # Nobody debugs a test binary that go test makes: it is linked in half the time without symbols.
 # A property is tried this often in make test, and 100 times, as rapid has it, in make test-full.
 STRIPPED = "-ldflags=-s -w"
@@ -166,19 +166,20 @@ flaky: test-env ## Run tests N (10) times beside a load, keep what failures say 
 STARVED_FLAGS ?=
 
 # The folders whose code is changed, one line at a time, and how much longer than plain tests
-# those of a changed package may take.
+# those of a changed package may take: most of what goes wrong in a supervisor waits for ever.
 MUTANTS ?= supervisor/strategy supervisor actors/gateway fleet
-MUTANTS_PATIENCE ?= 10
+MUTANTS_PATIENCE ?= 4
 GREMLINS := $(CACHE)/bin/gremlins
 
-# It works on a copy, which it copies again: what is in .cache stays out of that.
+# It works on a copy, which it copies again: what is in .cache stays out of that. A result that
+# Go has kept would say that plain tests take no time.
 .PHONY: mutants
 mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place, and see that a test notices (hours for all of it)
 	@rm -rf "$(CACHE)/mutants" && mkdir -p "$(CACHE)/mutants/tree"
 	@git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$(CACHE)/mutants/tree"
 	@status=0; for dir in $(MUTANTS); do \
 		printf '==> changes in %s\n' "$$dir"; report="$(HERE)/mutants/$$(echo "$$dir" | tr / -).json"; \
-		( cd "$(CACHE)/mutants/tree" && GOFLAGS="$(strip $(GOFLAGS) -vet=off)" "$(HERE)/bin/gremlins" unleash "./$$dir" --silent --workers 1 --exclude-files '/' \
+		( cd "$(CACHE)/mutants/tree" && GOFLAGS="$(strip $(GOFLAGS) -vet=off -count=1 -failfast)" RAPID_CHECKS=10 "$(HERE)/bin/gremlins" unleash "./$$dir" --silent --workers 2 --exclude-files '/' \
 			--timeout-coefficient "$(MUTANTS_PATIENCE)" --invert-logical --invert-loopctrl --invert-assignments --remove-self-assignments -o "$$report" ) && \
 		go run ./test/mutants -package "$$dir" "$$report" || status=1; \
 	done; exit $$status

@@ -192,7 +192,7 @@ func TestACustodianRefuses(t *testing.T) {
 	refuses(wrongToken, "", self, free)
 	refuses(wrongToken, token[1:], self, free)
 	refuses(wrongProcess, token, parent, free)
-	refuses(wrongProcess, token, process.Identity{PID: self.PID, Start: parent.Start}, free)
+	refuses(wrongProcess, token, process.Identity{PID: self.PID, Start: "1" + self.Start}, free)
 	refuses(noLock, token, self, nil)
 	refuses(noLock, token, self, other)
 	refuses(noLock, token, self, free) // of the right file, and nobody has it
