@@ -237,6 +237,7 @@ def application(arguments):
         return beside("server").application(arguments, forks)
     if forks is not None:
         forks.register()
+    beside("room").make()
     app = KernelGatewayApp.instance()
     app.initialize(arguments)
     return app

@@ -43,4 +43,5 @@ if collects:
     gc.enable()
 if forks is not None:
     forks.register()
+beside("room").make()
 runpy.run_module("kernel_gateway", run_name="__main__", alter_sys=True)

@@ -27,6 +27,9 @@ var serverScript []byte
 //go:embed late.py
 var lateScript []byte
 
+//go:embed room.py
+var roomScript []byte
+
 //go:embed forks.py
 var forksScript []byte
 
@@ -52,6 +55,7 @@ const (
 //	kernel_gateway.py         runs the Kernel Gateway
 //	server.py                 runs Jupyter Server where there is no Kernel Gateway
 //	late.py                   what both put off
+//	room.py                   keeps room in kernels for the connections of both
 //	forks.py                  makes kernels by fork; not there where they are spawned,
 //	                          and so is the next
 //	zygote.py                 runs what they are forked from
@@ -144,7 +148,7 @@ func (p private) fill(o Options) error {
 		path string
 		data []byte
 	}
-	files := []content{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("kernel_gateway.py"), gatewayStart}, {p.join("server.py"), serverScript}, {p.join("late.py"), lateScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}}
+	files := []content{{p.owner(), owner}, {p.script(), kernelScript}, {p.join("kernel_gateway.py"), gatewayStart}, {p.join("server.py"), serverScript}, {p.join("late.py"), lateScript}, {p.join("room.py"), roomScript}, {p.join("modules.json"), modules}, {filepath.Join(p.spec(), "kernel.json"), spec}}
 	if o.forks() {
 		files = append(files, content{p.join("forks.py"), forksScript}, content{p.join("zygote.py"), zygoteScript})
 	}

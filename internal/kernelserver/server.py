@@ -28,6 +28,9 @@ spec = importlib.util.spec_from_file_location("coppice_late", os.path.join(os.pa
 late = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(late)
 late.put_off()
+spec = importlib.util.spec_from_file_location("coppice_room", os.path.join(os.path.dirname(__file__), "room.py"))
+room = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(room)
 if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "walled.py")):
     spec = importlib.util.spec_from_file_location("coppice_walled", os.path.join(os.path.dirname(os.path.abspath(__file__)), "walled.py"))
     walled = importlib.util.module_from_spec(spec)
@@ -88,6 +91,7 @@ def application(arguments, forks):
     the module that makes its kernels by fork, or None."""
     if forks is not None:
         forks.register()
+    room.make()
     args = ["--ServerApp.allow_root=True", "--ServerApp.open_browser=False"]
     for a in arguments:
         name, _, value = a.partition("=")

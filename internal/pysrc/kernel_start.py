@@ -80,6 +80,11 @@ def begin(cwd, env, remote, keep, place, helpers, files=0):
         _bound(files)
 
 
+# How far the server may raise the limit again for its connections: the kernel would die of one
+# that finds no descriptor.
+_ROOM = 64
+
+
 def _bound(files):
     """Bounds how many files may be open besides the kernel's own, which it has opened by then:
     without them it could not say that there are too many."""
@@ -97,9 +102,10 @@ def _bound(files):
         own = len(os.listdir("/dev/fd"))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = own + files
+    top = most + _ROOM
     if hard != resource.RLIM_INFINITY:
-        most = min(most, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+        most, top = min(most, hard), min(top, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, top))
 
 
 def _wake():

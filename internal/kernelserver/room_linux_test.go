@@ -1,0 +1,94 @@
+package kernelserver_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/kernelserver"
+	"github.com/coppice-run/coppice/internal/pyenv"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/test/testpython"
+)
+
+// exhaust is code that opens as many files as it may, and keeps them. What it prints first has the
+// kernel open what it prints by.
+const exhaust = `import os, resource
+print('begin', flush=True)
+own = len(os.listdir('/proc/self/fd'))
+resource.setrlimit(resource.RLIMIT_NOFILE, (own + 10, own + 200))
+all = []
+try:
+    while True: all.append(open('/dev/null'))
+except OSError as e: print(len(all) >= 8, os.strerror(e.errno))`
+
+// TestAKernelWithoutDescriptors lives on when one connects to it, however often one does, whether
+// it was forked or not.
+func TestAKernelWithoutDescriptors(t *testing.T) {
+	t.Parallel()
+	for name, o := range map[string]kernelserver.Options{"forked": {Fork: true}, "spawned": {}, "Jupyter Server": {JupyterServer: true}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o.Runtime = realPython(t)
+			if o.JupyterServer {
+				var err error
+				o.Runtime, err = pyenv.Resolve(t.Context(), pyenv.Options{Python: testpython.JupyterServerOnly(t)})
+				require.NoError(t, err)
+			}
+			s := launch(t, o)
+			connect := func() *jupyter.Client {
+				c, err := jupyter.NewClient(jupyter.Options{URL: s.URL(), Token: s.Token(), SpoolDir: t.TempDir()})
+				require.NoError(t, err)
+				return c
+			}
+			c := connect()
+			defer c.Close()
+			prints := func(k *jupyter.Kernel, code string) (text string) {
+				t.Helper()
+				_, err := k.Execute(t.Context(), jupyter.ExecuteRequest{Code: code}, func(_ context.Context, e messages.Event) error {
+					if out, ok := e.(messages.Stream); ok {
+						text += out.Text
+					} else {
+						t.Errorf("%T: %+v", e, e)
+					}
+					return nil
+				})
+				require.NoError(t, err)
+				return strings.TrimPrefix(text, "begin\n")
+			}
+			k, err := c.Start(t.Context(), jupyter.StartRequest{})
+			require.NoError(t, err)
+			defer k.Detach()
+			require.Equal(t, "True Too many open files\n", prints(k, exhaust))
+			visit := func() {
+				c := connect()
+				defer c.Close()
+				other, err := c.Adopt(t.Context(), k.ID(), nil)
+				require.NoError(t, err)
+				defer other.Detach()
+				require.Equal(t, "2\n", prints(other, "print(1 + 1)"))
+			}
+			for range 12 { // each takes several descriptors
+				visit()
+			}
+			room := func() (most int) {
+				_, err := fmt.Sscan(prints(k, "print(resource.getrlimit(resource.RLIMIT_NOFILE)[0] - own)"), &most)
+				require.NoError(t, err)
+				return most
+			}
+			most := room()
+			require.Greater(t, most, 10+12)
+			require.Eventually(t, func() bool { // what was closed is no longer counted, in the end
+				visit()
+				before := most
+				most = room()
+				return most < before
+			}, patience, time.Second)
+		})
+	}
+}
