@@ -32,8 +32,8 @@
 //     gateway does, also when it is stuck in native code. Elsewhere kernels
 //     notice by themselves that the gateway is gone, within seconds.
 //   - On Linux a kernel whose code has opened as many files as it may does not end when the gateway
-//     opens a connection to it: each comes with the descriptor that it takes there, as far as the
-//     hard limit (room.py). Code that tries again and again to open more can be quicker.
+//     opens a connection to it: where few descriptors are left, its limit is raised first, as far as
+//     the hard one (room.py). Code that tries again and again to open more can be quicker.
 //
 // Where the interpreter has Jupyter Server alone, that is run in its place
 // (server.py), with the same guarantees.

@@ -36,7 +36,7 @@ assert type(sys.modules["rfc3987_syntax"]) is not late.Late, "it is there alread
 `
 	for name, program := range map[string]string{
 		"Kernel Gateway": load + "import kernel_gateway.gatewayapp" + formats,
-		"Jupyter Server": load + `import jupyter_server.serverapp; assert not imported(), "it was imported"`,
+		"Jupyter Server": load + "import jupyter_server.serverapp" + formats,
 		"another name": load + `
 from rfc3987_syntax import is_valid_syntax_iri, is_valid_syntax
 assert is_valid_syntax_iri("http://example.org/☃") and not is_valid_syntax("iri", "a b")

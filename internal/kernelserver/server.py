@@ -12,11 +12,20 @@ import sys
 if __name__ == "__main__" and not getattr(sys.flags, "safe_path", False):
     del sys.path[0]
 
-forks = None
-if __name__ == "__main__" and os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "forks.py")):
-    spec = importlib.util.spec_from_file_location("coppice_forks", os.path.join(os.path.dirname(os.path.abspath(__file__)), "forks.py"))
-    forks = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(forks)
+
+def beside(name):
+    """Loads a file that is where this one is, None where there is none."""
+    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), name + ".py")
+    if not os.path.exists(path):
+        return None
+    spec = importlib.util.spec_from_file_location("coppice_" + name, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+forks = beside("forks") if __name__ == "__main__" else None
+if forks is not None:
     forks.begin()
 
 # Kernels must not find these.
@@ -24,17 +33,10 @@ token = os.environ.pop("KG_AUTH_TOKEN", "")
 inherited = set(os.environ.pop("KG_ENV_PROCESS_WHITELIST", "").split(","))
 admitted = set(os.environ.pop("KG_ENV_WHITELIST", "").split(","))
 
-spec = importlib.util.spec_from_file_location("coppice_late", os.path.join(os.path.dirname(__file__), "late.py"))
-late = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(late)
-late.put_off()
-spec = importlib.util.spec_from_file_location("coppice_room", os.path.join(os.path.dirname(__file__), "room.py"))
-room = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(room)
-if os.path.exists(os.path.join(os.path.dirname(os.path.abspath(__file__)), "walled.py")):
-    spec = importlib.util.spec_from_file_location("coppice_walled", os.path.join(os.path.dirname(os.path.abspath(__file__)), "walled.py"))
-    walled = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(walled)
+beside("late").put_off()
+room = beside("room")
+walled = beside("walled")
+if walled is not None:
     walled.serve()
 
 from jupyter_server.serverapp import ServerApp
