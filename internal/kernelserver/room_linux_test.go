@@ -16,9 +16,16 @@ import (
 )
 
 // exhaust is code that opens as many files as it may, and keeps them. What it prints first has the
-// kernel open what it prints by.
-const exhaust = `import os, resource
+// kernel open what it prints by, and connections that are there already are waited for.
+const exhaust = `import os, resource, select, socket, time
 print('begin', flush=True)
+def waiting():
+    for fd in os.listdir('/proc/self/fd'):
+        try: s = socket.socket(fileno=os.dup(int(fd)))
+        except OSError: continue
+        with s:
+            if s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and select.select([s], [], [], 0)[0]: return True
+while waiting(): time.sleep(.01)
 own = len(os.listdir('/proc/self/fd'))
 resource.setrlimit(resource.RLIMIT_NOFILE, (own + 10, own + 400))
 all = []
