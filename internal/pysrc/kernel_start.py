@@ -80,8 +80,7 @@ def begin(cwd, env, remote, keep, place, helpers, files=0):
         _bound(files)
 
 
-# How far the server may raise the limit again for its connections: the kernel would die of one
-# that finds no descriptor.
+# How far the server may raise the limit for its connections: a kernel dies of one without room.
 _ROOM = 64
 
 
@@ -97,6 +96,7 @@ def _bound(files):
         sends.schedule(lambda: (getattr(sends, "_event_pipe", None), opened.set()))
         opened.wait(10)
     try:
+        _accepted(10)
         own = len(os.listdir("/proc/self/fd"))
     except OSError:
         own = len(os.listdir("/dev/fd"))
@@ -106,6 +106,26 @@ def _bound(files):
     if hard != resource.RLIM_INFINITY:
         most, top = min(most, hard), min(top, hard)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, top))
+
+
+def _accepted(seconds):
+    """Waits until the connections that have come to the kernel are among its descriptors."""
+    import select, socket, time
+
+    def comes(fd):
+        s = socket.socket(fileno=fd)
+        try:
+            return s.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN) and select.select([s], [], [], 0)[0]
+        finally:
+            s.detach()
+
+    until = time.monotonic() + seconds
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            while comes(int(fd)) and time.monotonic() < until:
+                time.sleep(0.005)
+        except (OSError, ValueError):
+            pass  # something else, or gone
 
 
 def _wake():
