@@ -19,6 +19,13 @@ import (
 	"github.com/coppice-run/coppice/test/testpython"
 )
 
+// packages returns the folder that a Python has ipykernel from.
+func packages(t *testing.T, python string) string {
+	out, err := exec.CommandContext(t.Context(), python, "-c", "import ipykernel, os; print(os.path.dirname(os.path.dirname(ipykernel.__file__)))").Output()
+	require.NoError(t, err)
+	return strings.TrimSpace(string(out))
+}
+
 // TestBehindWalls: both servers listen and make kernels where they can open no port.
 func TestBehindWalls(t *testing.T) {
 	t.Parallel()
@@ -27,10 +34,8 @@ func TestBehindWalls(t *testing.T) {
 		return
 	}
 	all := testpython.Path(t)
-	out, err := exec.CommandContext(t.Context(), all, "-c", "import ipykernel, os; print(os.path.dirname(os.path.dirname(ipykernel.__file__)))").Output()
-	require.NoError(t, err)
 	only := testpython.JupyterServerOnly(t) // which has its packages from there
-	folders := append(sandbox.InterpreterPaths(all), strings.TrimSpace(string(out)), filepath.Dir(filepath.Dir(filepath.Dir(only))))
+	folders := append(sandbox.InterpreterPaths(all), packages(t, all), filepath.Dir(filepath.Dir(filepath.Dir(only))))
 	for name, python := range map[string]string{"kernel gateway": all, "jupyter server": only} {
 		for _, owner := range []*process.Owner{nil, {}} {
 			t.Run(name, func(t *testing.T) {
@@ -62,9 +67,7 @@ func TestInAKernelOfItsOwn(t *testing.T) {
 		return
 	}
 	all, only := testpython.Path(t), testpython.JupyterServerOnly(t)
-	out, err := exec.CommandContext(t.Context(), all, "-c", "import ipykernel, os; print(os.path.dirname(os.path.dirname(ipykernel.__file__)))").Output()
-	require.NoError(t, err)
-	folders := append(sandbox.InterpreterPaths(all), strings.TrimSpace(string(out)), filepath.Dir(filepath.Dir(filepath.Dir(only))))
+	folders := append(sandbox.InterpreterPaths(all), packages(t, all), filepath.Dir(filepath.Dir(filepath.Dir(only))))
 	for name, python := range map[string]string{"kernel gateway": all, "jupyter server": only} {
 		for _, fork := range []bool{true, false} {
 			t.Run(fmt.Sprint(name, " fork=", fork), func(t *testing.T) {
