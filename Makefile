@@ -45,9 +45,13 @@ STANDS_HERE = $(foreach module,. $(patsubst %/go.mod,%,$(wildcard fleet/*/go.mod
 PKG ?= ./...
 TESTFLAGS ?=
 FUZZTIME ?= 20s
+# Those that run the whole: sessions across packages, and the command. They take as long as all others.
+SYSTEM := ./cmd/coppice $(patsubst %,./test/%,integration escape outlive conformance sim tools displays fetch repl chaos) \
+	$(patsubst %,./bench/%,suite scenario peers)
 # The packages with the longest tests begin first, so that the others run beside them, and
 # two more than there are processors at a time: tests wait, too.
-LONGEST = $(if $(filter ./...,$(PKG)),./test/integration ./cmd/coppice ./test/escape ./test/outlive ./test/conformance ./actors/kernel/runner ./internal/sharedgateway)
+LONG := ./actors/kernel/runner ./internal/sharedgateway ./cmd/internal/httpapi ./internal/jupyter ./test/arch ./fleet
+LONGEST = $(if $(filter ./...,$(PKG)),$(SYSTEM) $(LONG))
 AT_ONCE = -p $(shell expr 2 + $$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1))
 # Nobody debugs a test binary that go test makes: it is linked in half the time without symbols.
 # A property is tried this often in make test, and 100 times, as rapid has it, in make test-full.
@@ -115,10 +119,16 @@ $(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
 	@touch "$@"
 
 .PHONY: test
-test: test-env ## Run all tests with the race detector (sets up what they need; "make check" vets them)
-	$(say) "go test $(RACE) $(PKG)"
+test: test-env ## Run the tests of the packages with the race detector (sets up what they need; "make check" vets them)
+	$(say) "go test $(RACE) $(PKG)$(if $(filter ./...,$(PKG)), without those of the whole: make test-system)"
 	@[ -n "$(RACE)" ] || echo "    no C compiler: without the race detector"
-	@RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $(LONGEST) $(PKG)
+	@packages="$(PKG)"; [ "$$packages" != ./... ] || packages="$(LONG) $$(go list ./... | grep -vxF "$$(go list $(SYSTEM))")"; \
+	RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $$packages
+
+.PHONY: test-system
+test-system: test-env ## Run the tests of the whole: the command, sessions across packages, ways out of walls, killed hosts
+	$(say) "go test $(RACE) $(SYSTEM)"
+	@RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $(SYSTEM)
 
 .PHONY: test-full
 test-full: test-env test-env-enterprise ## Run all tests three times in random order, the long forms of those that have one (COPPICE_TEST_FULL)
