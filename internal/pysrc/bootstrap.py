@@ -58,6 +58,18 @@ class _Kept:
                 self.code(name)
             self.keep()
 
+    def folders(self, path):
+        """Makes a folder and those above it, all for their user alone: what os.makedirs makes
+        above may be open to others."""
+        import os
+
+        if not os.path.isdir(path):
+            self.folders(os.path.dirname(path))
+            try:
+                os.mkdir(path, 0o700)
+            except FileExistsError:
+                pass  # another start has been quicker
+
     def keep(self):
         """Leaves what was compiled, if any of it was, for those who come."""
         if not self.made:
@@ -70,7 +82,7 @@ class _Kept:
         data = marshal.dumps(self.found)
         folder, own = os.path.dirname(self.path), "%s.%d.tmp" % (self.path, os.getpid())
         try:
-            os.makedirs(folder, 0o700, exist_ok=True)
+            self.folders(folder)
             told = os.stat(folder)
             if told.st_uid != os.geteuid() or told.st_mode & 0o022:
                 return

@@ -16,9 +16,13 @@ import (
 // healthTimeout is how long a server may take to answer coppice health.
 const healthTimeout = 10 * time.Second
 
+// healthPause is how long health --wait leaves between two questions.
+const healthPause = 100 * time.Millisecond
+
 type healthFlags struct {
 	url     string
 	timeout time.Duration
+	wait    time.Duration
 	json    bool
 	ready   bool
 }
@@ -47,16 +51,21 @@ has lost touch with the directory of the fleet, is well, and not ready. It is fo
 requests to a server; what ends one that is not well does without, or it would end sessions
 that are kept.
 
+--wait asks again and again, for so long at most, until the server is well: a script that has
+started one goes on once it takes requests.
+
 --url asks the server at an address, with the token of COPPICE_TOKEN. Without its token
 a server says that it lives, and no more.`,
 		Example: `  coppice health
   coppice health --ready
+  coppice serve & coppice health --wait 30s
   coppice health --url http://127.0.0.1:7788 --timeout 2s --json`,
 		Errors: console.ServerFailure,
 		Run:    func(ctx context.Context, _ []string) error { return a.health(ctx, f) },
 	}.Make()
 	cmd.Flags().StringVar(&f.url, "url", "", "the address of the server (default: the one that runs for this user)")
 	cmd.Flags().Var((*console.Time)(&f.timeout), "timeout", "how long it may take to answer: seconds, or a time such as 2s")
+	cmd.Flags().Var((*console.Time)(&f.wait), "wait", "how long to wait for a server that is well: seconds, or a time such as 30s (default: not at all)")
 	cmd.Flags().BoolVar(&f.ready, "ready", false, "want it to take requests that begin something, too")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
@@ -67,10 +76,10 @@ func (a *app) health(ctx context.Context, f healthFlags) error {
 		return console.Usagef("--timeout must be longer than nothing, not %s", f.timeout)
 	}
 	r := healthReport{URL: f.url}
-	err := a.askHealth(ctx, f, &r)
-	if err == nil && r.Server.Status != "ok" {
-		err = fmt.Errorf("the server at %s is %s: it takes no more requests", r.URL, r.Server.Status)
+	if f.wait < 0 {
+		return console.Usagef("--wait must not be less than nothing, as %s is", f.wait)
 	}
+	err := a.awaitHealth(ctx, f, &r)
 	if ctx.Err() != nil {
 		return &console.Exit{Code: console.Cancelled}
 	}
@@ -94,6 +103,26 @@ func (a *app) health(ctx context.Context, f healthFlags) error {
 	return nil
 }
 
+// awaitHealth asks until the server is well, once where nobody waits for that.
+func (a *app) awaitHealth(ctx context.Context, f healthFlags, r *healthReport) error {
+	for until := time.Now().Add(f.wait); ; {
+		err := a.askHealth(ctx, f, r)
+		left := time.Until(until)
+		if _, wrong := errors.AsType[console.UsageError](err); err == nil || wrong || f.wait == 0 {
+			return err
+		}
+		if left <= 0 {
+			return fmt.Errorf("after %s: %w", f.wait, err)
+		}
+		f.timeout = min(f.timeout, max(left, healthPause))
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(min(left, healthPause)):
+		}
+	}
+}
+
 // askHealth fills in where the server is and what it says.
 func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) error {
 	c, err := a.healthClient(f.url)
@@ -101,7 +130,7 @@ func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) err
 		return err
 	}
 	defer c.Close()
-	r.URL = c.URL()
+	r.URL, r.Server = c.URL(), nil
 	asking, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	h, err := c.Health(asking)
@@ -112,6 +141,9 @@ func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) err
 		return fmt.Errorf("the server at %s does not say that it is well: %w", r.URL, err)
 	}
 	r.Server = &h
+	if h.Status != "ok" {
+		return fmt.Errorf("the server at %s is %s: it takes no more requests", r.URL, h.Status)
+	}
 	if !f.ready {
 		return nil
 	}

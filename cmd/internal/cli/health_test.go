@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -87,4 +88,38 @@ func TestHealthTellsItsToken(t *testing.T) {
 	code, _, told := p.run("", "health", "--url", s.URL)
 	require.Zero(t, code, told)
 	require.Equal(t, []string{""}, heard)
+}
+
+// TestHealthWaits for a server that comes up, and for one that has ended to be followed by another.
+func TestHealthWaits(t *testing.T) {
+	var asked atomic.Int32
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		switch asked.Add(1) {
+		case 1:
+			_, _ = w.Write([]byte(`{"status":"draining"}`))
+		case 2:
+			http.Error(w, "", http.StatusBadGateway)
+		default:
+			_, _ = w.Write([]byte(`{"status":"ok"}`))
+		}
+	}))
+	t.Cleanup(s.Close)
+	p := newPlace(t, nil)
+	code, out, told := p.run("", "health", "--url", s.URL, "--wait", "10m")
+	require.Zero(t, code, told)
+	require.Contains(t, out, "ok: the server at "+s.URL)
+	require.EqualValues(t, 3, asked.Load())
+
+	for _, args := range [][]string{{"--url", "http://127.0.0.1:1"}, nil} {
+		p := newPlace(t, nil)
+		p.home = t.TempDir() // where no server has written down where it is
+		code, out, told := p.run("", append([]string{"health", "--wait", "0.3"}, args...)...)
+		require.Equal(t, 1, code)
+		require.Empty(t, out)
+		require.Contains(t, told, "after 300ms: ")
+	}
+	code, _, told = p.run("", "health", "--url", "ftp://x", "--wait", "10m")
+	require.Equal(t, 2, code, told)
+	code, _, told = p.run("", "health", "--wait", "-1")
+	require.Equal(t, 2, code, told)
 }

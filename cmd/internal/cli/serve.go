@@ -114,6 +114,7 @@ One server runs for a home directory (COPPICE_HOME). An interrupt ends it, and a
 sessions and tools with it: what runs is cancelled, and whoever waits for it learns so;
 a second interrupt waits for nothing.`,
 		Example: `  coppice serve &
+  coppice health --wait 30s
   coppice run --session work -c 'x = 40'
   coppice run --session work -c 'x + 2'
   coppice sessions list

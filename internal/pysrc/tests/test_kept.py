@@ -53,7 +53,8 @@ class KeptTest(unittest.TestCase):
     def test_the_next_start_finds_it(self):
         file = self.first()
         self.assertEqual(file.stat().st_mode & 0o777, 0o600)
-        self.assertEqual(self.folder.stat().st_mode & 0o777, 0o700)
+        for folder in (self.folder, self.folder.parent):
+            self.assertEqual(folder.stat().st_mode & 0o777, 0o700, folder)
         self.assertEqual(os.listdir(self.folder), [file.name])
         self.planted(file)
         k = kept(self.prefix)

@@ -125,8 +125,8 @@ func (p *place) prepare(dir string, story documents.Story) (script string, err e
 			command = fmt.Sprintf("node %s --module nodenext --target es2022 --strict --types node --typeRoots %s %s && node %s",
 				quoted(filepath.Join(p.typescript, "node_modules/typescript/bin/tsc")), quoted(filepath.Join(p.typescript, "node_modules/@types")),
 				quoted(program), quoted(strings.TrimSuffix(program, ".mts")+".mjs"))
-		case serves(s):
-			// A reader goes on when it has said where it is.
+		case serves(s) && !(i+1 < len(story.Steps) && strings.Contains(story.Steps[i+1].Run, "health --wait")):
+			// A reader goes on when it has said where it is. A script has to wait for that itself.
 			command += "\nuntil coppice health >/dev/null 2>&1 || ! kill -0 $! 2>/dev/null; do sleep 0.2; done\ncoppice health >/dev/null"
 		}
 		if s.Language != "sh" {
