@@ -81,7 +81,9 @@ def _forget_attributes() -> None:
 
 def _live(session: Any, prelude: str, cells: Tuple[str, ...]) -> bool:
     """Has a session do what most do first. This function alone is its host."""
-    forkserver.Server(socket.socketpair()[0], -1).leave()
+    asker, gone = socket.socketpair()
+    gone.close()
+    forkserver.Server(asker, -1).leave()
     host, theirs = socket.socketpair()
     asks, asked = socket.socketpair()
     main, control, captured = forkserver.settle_in(theirs.detach(), asked.detach(), *os.pipe(), *os.pipe())
