@@ -224,6 +224,9 @@ func TestHungInCall(t *testing.T) {
 		a := behaviour{handle: func(c *supervisor.Ctx, m any) error {
 			w := m.(supervisor.Work)
 			switch w.Msg {
+			case "beat, then hang":
+				c.Beat()
+				<-release
 			case "hang":
 				<-release
 			case "wait":
@@ -243,7 +246,7 @@ func TestHungInCall(t *testing.T) {
 		require.InDelta(t, 5*time.Second, time.Since(began), float64(1100*time.Millisecond))
 		require.EqualValues(t, 2, answer(t, r2))
 
-		r3, r4 := submit(t, gate, "a", "hang"), submit(t, gate, "a", "hang")
+		r3, r4 := submit(t, gate, "a", "beat, then hang"), submit(t, gate, "a", "hang")
 		r5 := submit(t, gate, "a", "work")
 		require.ErrorIs(t, refusal(t, r3), supervisor.ErrLost)
 		require.ErrorIs(t, refusal(t, r4), supervisor.ErrLost)

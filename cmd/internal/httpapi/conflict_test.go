@@ -57,12 +57,7 @@ func TestConflicts(t *testing.T) {
 	// An id that has another execution, while that runs.
 	_, err = s.Start(ctx, client.Execute{ID: "mine", Session: "busy", Cells: cells("import time; print('here', flush=True); time.sleep(600)")})
 	require.NoError(t, err)
-	for e, err := range s.Events(ctx, "mine", 0) {
-		require.NoError(t, err)
-		if e.Type() == "stdout" {
-			break
-		}
-	}
+	s.prints("mine")
 	_, err = s.Start(ctx, client.Execute{ID: "mine", Session: "busy", Cells: cells("1")})
 	require.Equal(t, http.StatusConflict, statusOf(t, err))
 	_, err = s.RunNotebook(ctx, client.RunNotebook{ID: "mine", Path: path, Session: "busy"})
@@ -88,4 +83,15 @@ func TestConflicts(t *testing.T) {
 	status, err := s.Answer(ctx, "mine", "1", "nobody asked")
 	require.NoError(t, err)
 	require.NotEqual(t, messages.InputAccepted, status)
+}
+
+// prints waits until code prints something: it runs, and what ends it ends it there.
+func (s *server) prints(id string) {
+	for e, err := range s.Events(s.t.Context(), id, 0) {
+		require.NoError(s.t, err)
+		if e.Type() == "stdout" {
+			return
+		}
+	}
+	require.Fail(s.t, "it has printed nothing")
 }

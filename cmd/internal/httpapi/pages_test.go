@@ -43,12 +43,7 @@ func (s *server) looksBack() {
 
 	x, err := s.Start(ctx, client.Execute{ID: "back-long", Session: "back", Cells: cells("import time\nprint('up', flush=True)\ntime.sleep(600)", "never = 1")})
 	require.NoError(t, err)
-	for e, err := range s.Events(ctx, x.ID, 0) {
-		require.NoError(t, err)
-		if e.Type() == "stdout" {
-			break
-		}
-	}
+	s.prints(x.ID)
 	_, _, err = s.Complete(ctx, key, "mat", 3)
 	require.Equal(t, http.StatusConflict, statusOf(t, err), "%v", err)
 	_, err = s.Inspect(ctx, key, "math", 4)
