@@ -19,6 +19,8 @@ var explained = []survivor{
 	{"supervisor/strategy/capacity.go", "INVERT_LOOPCTRL", "break // the rest has been idle for less", sorted},
 	{"supervisor/strategy/group.go", "CONDITIONALS_BOUNDARY", "o.Order < c.Order", "no two children have the same order, and the child itself was left out before"},
 	{"supervisor/strategy/heartbeat.go", "INVERT_LOGICAL", "t.Resumed.IsZero() || !t.Resumed.After", "a stall before the silence only makes what came after it longer, and longer than asked it is anyway"},
+	{"supervisor/child.go", "INVERT_LOGICAL", "ch.live == nil || ch.state", "one more that may be silent: the strategy looks at the state itself, and what idles or works has an incarnation"},
+	{"supervisor/commons.go", "INVERT_LOGICAL", "s.inHand.Add(-1) == 0 && s.closing", "a shutdown is woken once for nothing, and looks again"},
 	{"actors/gateway/deadlines.go", "INVERT_LOGICAL", "again && (h.due.at.IsZero()", "it looks four times a second for nothing, and no result is another one"},
 	{"actors/gateway/handler.go", "INVERT_LOGICAL", "if !ok || !exec.Resumed", "a call that no earlier host had begun is not given to a kernel once something asks for its end"},
 	{"actors/gateway/options.go", "CONDITIONALS_BOUNDARY", "if len(o.Servers) > 0", "a strategy for children that there are none of decides nothing"},

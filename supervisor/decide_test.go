@@ -1,0 +1,220 @@
+package supervisor_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
+)
+
+// scripted is a strategy of a function.
+type scripted func(strategy.Event) []strategy.Directive
+
+func (s scripted) Decide(_ strategy.View, ev strategy.Event) []strategy.Directive { return s(ev) }
+
+// failing fails with whatever it is told.
+var failing = of(behaviour{handle: func(_ *supervisor.Ctx, m any) error { return m.(error) }})
+
+// decides starts a supervisor s of static children that fail as they are told.
+func decides(t *testing.T, decide scripted, watch func(messages.Lifecycle), keys ...string) *supervisor.System {
+	t.Helper()
+	var children []supervisor.Spec
+	for _, key := range keys {
+		children = append(children, supervisor.Spec{Key: key, New: failing})
+	}
+	sys := startOnly(t, supervisor.SystemOptions{OnEvent: watch, Children: []supervisor.Spec{
+		supervise("s", supervisor.Options{Strategy: decide, Children: children, Handler: &handler{}}),
+	}})
+	synctest.Wait()
+	return sys
+}
+
+// TestWhyOthersRestart: what is restarted because of another child is told which, and nothing
+// when no child is the reason.
+func TestWhyOthersRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ticks := 0
+		sys := decides(t, func(ev strategy.Event) []strategy.Directive {
+			switch ev.(type) {
+			case strategy.Fail:
+				return []strategy.Directive{strategy.Restart("a", 0), strategy.Restart("b", 0)}
+			case strategy.Tick:
+				if ticks++; ticks == 5 {
+					return []strategy.Directive{strategy.Restart("b", 0)}
+				}
+			}
+			return nil
+		}, nil, "a", "b")
+		ended := sys.Monitor("s", "b")
+		require.True(t, sys.Ref("s", "a").Tell(errTest))
+		require.ErrorContains(t, (<-ended).Err, "restarted together with a")
+		synctest.Wait()
+		ended = sys.Monitor("s", "b")
+		require.ErrorContains(t, (<-ended).Err, "restarted by its supervisor")
+		stop(t, sys)
+	})
+}
+
+// TestOthersRestart: a restart of others together does not decide about the child that failed.
+func TestOthersRestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := decides(t, func(ev strategy.Event) []strategy.Directive {
+			if fail, ok := ev.(strategy.Fail); ok {
+				return []strategy.Directive{strategy.Restart("b", 0), strategy.Restart("c", 0), strategy.Stop("a", fail.Exit)}
+			}
+			return nil
+		}, nil, "a", "b", "c")
+		require.True(t, sys.Ref("s", "a").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"a gone", "b idle", "c idle"}, states(t, sys.Ref("s")))
+		stop(t, sys)
+	})
+}
+
+// TestWhatEscalates: what a supervisor fails with is an escalation, which has the failure that it is
+// about, and of escalations only the first.
+func TestWhatEscalates(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		exit supervisor.Exit
+		want func(t *testing.T, got supervisor.Exit)
+	}{
+		"of a failure": {supervisor.Exit{Kind: messages.ExitFailed, Err: errTest}, func(t *testing.T, got supervisor.Exit) {
+			require.Equal(t, messages.ExitEscalated, got.Kind)
+			inner, ok := errors.AsType[supervisor.Exit](got.Err)
+			require.True(t, ok)
+			require.Equal(t, messages.ExitFailed, inner.Kind)
+		}},
+		"of an escalation": {supervisor.Exit{Kind: messages.ExitEscalated, Err: errTest}, func(t *testing.T, got supervisor.Exit) {
+			require.Equal(t, supervisor.Exit{Kind: messages.ExitEscalated, Err: errTest}, got)
+		}},
+		"of no failure": {supervisor.Exit{Kind: messages.ExitNormal}, func(t *testing.T, got supervisor.Exit) {
+			require.Equal(t, messages.ExitNormal, got.Kind)
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				sys := decides(t, func(ev strategy.Event) []strategy.Directive {
+					if _, ok := ev.(strategy.Fail); ok {
+						return []strategy.Directive{strategy.Escalate(tc.exit)}
+					}
+					return nil
+				}, nil, "a")
+				ended := sys.Monitor("s")
+				require.True(t, sys.Ref("s", "a").Tell(errTest))
+				tc.want(t, <-ended)
+				synctest.Wait()
+				stop(t, sys)
+			})
+		})
+	}
+}
+
+// TestAbandonedWhileItEnds: nobody is asked about a child that does not end in time, when its end
+// was wanted.
+func TestAbandonedWhileItEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var heard []string // written in the goroutine of the supervisor
+		late := false
+		hung := strategy.Exitf(messages.ExitHung, "too long")
+		decide := scripted(func(ev strategy.Event) []strategy.Directive {
+			switch ev.(type) {
+			case strategy.Tick:
+				if late {
+					late = false
+					return []strategy.Directive{strategy.Abandon("a", hung)}
+				}
+				return nil
+			case strategy.Fail:
+				heard = append(heard, "fail")
+				return []strategy.Directive{strategy.Restart("a", 0)}
+			}
+			return nil
+		})
+		sys, gate := policySupervisor(t, decide, behaviour{
+			handle:    echo.handle,
+			terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release },
+		})
+		answer(t, submit(t, gate, "a", 1))
+		in(t, gate, func(s *supervisor.Supervisor) {
+			require.True(t, s.End("a", supervisor.Exit{Kind: messages.ExitNormal}))
+			late = true
+		})
+		for range 40 { // a tick is within
+			later(time.Second)
+		}
+		require.Empty(t, states(t, gate))
+		require.Empty(t, heard)
+		close(release)
+		synctest.Wait()
+		stop(t, sys)
+	})
+}
+
+// TestAnnounced: watchers hear what a strategy decides that changes something, each once, and why.
+func TestAnnounced(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var decided []string // written by the one goroutine that calls the watchers
+		room := false
+		decide := scripted(func(ev strategy.Event) []strategy.Directive {
+			switch ev := ev.(type) {
+			case strategy.Fail:
+				if errors.Is(ev.Exit, errTest) {
+					return []strategy.Directive{strategy.Resume(ev.Key)}
+				}
+				return []strategy.Directive{strategy.Stop(ev.Key, ev.Exit)}
+			case strategy.Spawning:
+				if ev.Key == "late" && !room {
+					return []strategy.Directive{strategy.Wait(ev.Key)}
+				}
+			}
+			return nil
+		})
+		sys := startOnly(t, supervisor.SystemOptions{
+			OnEvent: func(e messages.Lifecycle) {
+				if d, ok := e.(messages.Decided); ok {
+					decided = append(decided, fmt.Sprint(d.Path, ": ", d.Directive, " ", d.Exit != nil))
+				}
+			},
+			Children: []supervisor.Spec{supervise("s", supervisor.Options{Strategy: decide, Handler: dynamic(behaviour{
+				handle: func(c *supervisor.Ctx, m any) error {
+					if w, ok := m.(supervisor.Work); ok {
+						c.Finish(w, 1)
+						return nil
+					}
+					return m.(error)
+				},
+			})})},
+		})
+		gate := sys.Ref("s")
+		answer(t, submit(t, gate, "a", 1))
+		waits := submit(t, gate, "late", 1)
+		for range 3 { // each is a moment at which there might be room
+			answer(t, submit(t, gate, "a", 1))
+			synctest.Wait()
+		}
+		require.True(t, sys.Ref("s", "a").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"s/late: wait false"}, decided, "a child that goes on as if nothing were is no news")
+		require.True(t, sys.Ref("s", "a").Tell(errors.New("another")))
+		synctest.Wait()
+		in(t, gate, func(*supervisor.Supervisor) { room = true })
+		answer(t, submit(t, gate, "b", 1))
+		answer(t, waits)
+		require.Equal(t, []string{"s/late: wait false", "s/a: stop true"}, decided)
+		stop(t, sys)
+	})
+}
