@@ -218,3 +218,76 @@ func TestAnnounced(t *testing.T) {
 		stop(t, sys)
 	})
 }
+
+// TestSuspendedSupervisor: one that has failed decides nothing until it goes on.
+func TestSuspendedSupervisor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		until := make(chan struct{})
+		l := &log{}
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: slow{until}, Children: []supervisor.Spec{
+			supervise("s", supervisor.Options{
+				Handler:  &handler{handle: func(_ *supervisor.Supervisor, m any) error { return m.(error) }},
+				Children: []supervisor.Spec{{Key: "a", New: failing}},
+				Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
+					if fail, ok := ev.(strategy.Fail); ok {
+						l.add(fail.Key)
+						return []strategy.Directive{strategy.Resume(fail.Key)}
+					}
+					return nil
+				}),
+			}),
+		}})
+		synctest.Wait()
+		require.True(t, sys.Ref("s").Tell(errTest))
+		synctest.Wait()
+		require.True(t, sys.Ref("s", "a").Tell(errTest))
+		synctest.Wait()
+		require.Empty(t, l.take())
+		close(until)
+		synctest.Wait()
+		require.Equal(t, []string{"a"}, l.take())
+		stop(t, sys)
+	})
+}
+
+// TestARestartThatDoesNotStart ends the child and not its supervisor, which does so only when it
+// starts itself.
+func TestARestartThatDoesNotStart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		starts := 0
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("s", supervisor.Options{
+				Handler: &handler{},
+				Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
+					fail, ok := ev.(strategy.Fail)
+					switch {
+					case !ok:
+						return nil
+					case starts > 1:
+						return []strategy.Directive{strategy.Stop(fail.Key, fail.Exit)}
+					default:
+						return []strategy.Directive{strategy.Restart(fail.Key, 0)}
+					}
+				}),
+				Children: []supervisor.Spec{{Key: "a", New: of(behaviour{
+					init: func(*supervisor.Ctx) error {
+						if starts++; starts > 1 {
+							return errTest
+						}
+						return nil
+					},
+					handle: func(_ *supervisor.Ctx, m any) error { return m.(error) },
+				})}},
+			}),
+		}})
+		synctest.Wait()
+		s := sys.Ref("s")
+		require.True(t, sys.Ref("s", "a").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, 2, starts)
+		require.Equal(t, []string{"a gone"}, states(t, s))
+		stop(t, sys)
+	})
+}

@@ -41,6 +41,7 @@ func TestGuardChild(t *testing.T) {
 		{"goexit", func() error { runtime.Goexit(); return nil }, messages.ExitKilled},
 		{"error", func() error { return errTest }, messages.ExitFailed},
 		{"error of another kind", func() error { return supervisor.Exit{Kind: messages.ExitHung, Err: errTest} }, messages.ExitHung},
+		{"error with a message of its own", func() error { return supervisor.Exit{Kind: messages.ExitHung, Err: errTest, Msg: "mine"} }, messages.ExitHung},
 		{"error that wraps an exit", func() error { return fmt.Errorf("asked: %w", supervisor.Exit{Kind: messages.ExitShutdown}) }, messages.ExitFailed},
 		{"done", func() error { return supervisor.ErrDone }, messages.ExitNormal},
 	}
@@ -93,11 +94,20 @@ func TestGuardChild(t *testing.T) {
 						require.ErrorIs(t, e, supervisor.ErrStartFailed)
 						require.False(t, e.Dispatched)
 						require.Equal(t, way.kind, e.Exit.Kind)
+						if way.name != "error with a message of its own" {
+							require.Empty(t, e.Exit.Msg, "it was in none")
+						}
 					case "Handle":
 						e := refusal(t, first)
 						require.ErrorIs(t, e, supervisor.ErrLost)
 						require.True(t, e.Dispatched)
 						require.Equal(t, way.kind, e.Exit.Kind)
+						switch {
+						case way.name == "error with a message of its own":
+							require.Equal(t, "mine", e.Exit.Msg)
+						case way.kind != messages.ExitNormal:
+							require.Equal(t, "int", e.Exit.Msg, "the type of what it was in")
+						}
 					case "Terminate":
 						require.Equal(t, 1, answer(t, first))
 						in(t, gate, func(s *supervisor.Supervisor) { s.End("k", supervisor.Exit{}) })
@@ -335,4 +345,31 @@ func TestPoison(t *testing.T) {
 			stop(t, sys)
 		})
 	})
+}
+
+// TestGuarded says how code of a host ended, whichever way that was.
+func TestGuarded(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		f    func() error
+		want messages.ExitKind
+	}{
+		"panic":  {func() error { panic("on purpose") }, messages.ExitPanicked},
+		"goexit": {func() error { runtime.Goexit(); return nil }, messages.ExitKilled},
+		"error":  {func() error { return errTest }, ""},
+		"nil":    {func() error { return nil }, ""},
+	} {
+		told := make(chan error, 1)
+		go supervisor.Guarded(tc.f, func(err error) { told <- err })
+		err := <-told
+		exit, ok := errors.AsType[supervisor.Exit](err)
+		require.Equal(t, tc.want != "", ok, name)
+		require.Equal(t, tc.want, exit.Kind, name)
+		require.Equal(t, tc.want == messages.ExitPanicked, exit.Panic != nil, name)
+		if name == "error" {
+			require.ErrorIs(t, err, errTest)
+		} else if !ok {
+			require.NoError(t, err)
+		}
+	}
 }
