@@ -25,6 +25,8 @@ var explained = []survivor{
 	{"supervisor/incarnation.go", "INVERT_LOGICAL", "!c.suspended || c.ended", "one that is not suspended has kept nothing, nor has one that has ended"},
 	{"supervisor/incarnation_end.go", "CONDITIONALS_NEGATION", "r := c.rare; r != nil", "a watcher that was stopped says nothing: what is left of it is memory"},
 	{"supervisor/life.go", "INVERT_LOGICAL", "ch.up() || ch.next != sequelOpen", "what is up, or about to end, is in another state than starting"},
+	{"supervisor/queue.go", "INVERT_LOGICAL", "l.head > 32 && l.head", "what waits is moved to the front more often"},
+	{"supervisor/queue.go", "CONDITIONALS_BOUNDARY", "l.head > 32 && l.head > len", "what waits is moved to the front one work sooner"},
 	{"actors/gateway/deadlines.go", "INVERT_LOGICAL", "again && (h.due.at.IsZero()", "it looks four times a second for nothing, and no result is another one"},
 	{"actors/gateway/handler.go", "INVERT_LOGICAL", "if !ok || !exec.Resumed", "a call that no earlier host had begun is not given to a kernel once something asks for its end"},
 	{"actors/gateway/options.go", "CONDITIONALS_BOUNDARY", "if len(o.Servers) > 0", "a strategy for children that there are none of decides nothing"},
