@@ -163,6 +163,7 @@ func TestAskWhileItEnds(t *testing.T) {
 				require.False(t, ok)
 				if how == "hangs" {
 					close(release)
+					synctest.Wait() // it is not left over any more
 				}
 				stop(t, sys)
 			})
