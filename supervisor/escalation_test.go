@@ -209,31 +209,6 @@ func TestOrphans(t *testing.T) {
 	})
 }
 
-// TestOrphansHaveTheirTime to end, and no more.
-func TestOrphansHaveTheirTime(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		release := make(chan struct{})
-		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
-			supervise("s", supervisor.Options{
-				Handler:  &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
-				Children: []supervisor.Spec{{Key: "hung", StopTimeout: time.Minute, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
-			}),
-		}})
-		ended := sys.Monitor("s")
-		require.True(t, sys.Ref("s").Tell("hang"))
-		<-ended
-		synctest.Wait()
-		later(time.Minute - 2*time.Millisecond)
-		require.Equal(t, 1, sys.Zombies())
-		later(0)
-		require.Equal(t, 2, sys.Zombies())
-		close(release)
-		synctest.Wait()
-		stop(t, sys)
-	})
-}
-
 // TestOrphansAtShutdown: those that are still about to end when the system
 // shuts down are given up with it.
 func TestOrphansAtShutdown(t *testing.T) {

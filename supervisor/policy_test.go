@@ -244,6 +244,9 @@ func TestHungInCall(t *testing.T) {
 		require.ErrorIs(t, e, supervisor.ErrLost)
 		require.Equal(t, messages.ExitHung, e.Exit.Kind)
 		require.InDelta(t, 5*time.Second, time.Since(began), float64(1100*time.Millisecond))
+		node, err := sys.Snapshot(t.Context())
+		require.NoError(t, err)
+		require.Nil(t, node.Busy, "nothing was put off")
 		require.EqualValues(t, 2, answer(t, r2))
 
 		r3, r4 := submit(t, gate, "a", "beat, then hang"), submit(t, gate, "a", "hang")

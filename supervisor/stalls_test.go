@@ -138,10 +138,36 @@ func TestACallOverAStall(t *testing.T) {
 		p.stand(time.Hour)
 		later(2 * time.Second)
 		require.Empty(t, gone)
+		node, err := sys.Snapshot(t.Context())
+		require.NoError(t, err)
+		require.Positive(t, node.Busy.Postponed, "its end was put off")
 		require.Equal(t, messages.ExitHung, (<-gone).Kind)
 		require.Less(t, p.Since(time.Time{}), time.Hour+time.Nanosecond)
 		close(release)
 		synctest.Wait()
+		stop(t, sys)
+	})
+}
+
+// One that waited for a processor is given more time, and that is counted.
+func TestSilentWithoutAProcessor(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := startOnly(t, supervisor.SystemOptions{Stalls: &pretended{}, Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
+			{Key: "a", New: of(behaviour{handle: func(c *supervisor.Ctx, _ any) error {
+				c.Beat()
+				c.Waited(4 * time.Second)
+				return nil
+			}})},
+		}})
+		gone := sys.Monitor("a")
+		require.True(t, sys.Ref("a").Tell("work"))
+		later(8 * time.Second)
+		require.Empty(t, gone)
+		node, err := sys.Snapshot(t.Context())
+		require.NoError(t, err)
+		require.Positive(t, node.Busy.Postponed)
+		require.Equal(t, messages.ExitHung, (<-gone).Kind)
 		stop(t, sys)
 	})
 }
@@ -153,6 +179,7 @@ func TestLimitsOverAStall(t *testing.T) {
 	for name, tc := range map[string]struct {
 		takes, stands time.Duration // from a second after it began
 		waits         bool          // it says that it waited all the time
+		waited        time.Duration // and so long before it was asked to end
 		clean         bool
 		after         time.Duration // when it was abandoned
 	}{
@@ -162,13 +189,14 @@ func TestLimitsOverAStall(t *testing.T) {
 		"a stall, and too late":        {takes: 2 * time.Hour, stands: time.Hour, after: time.Hour + 5*time.Second},
 		"without a processor":          {takes: 25 * time.Second, waits: true, clean: true},
 		"without a processor for long": {takes: time.Hour, waits: true, after: 30 * time.Second},
+		"without one earlier":          {takes: time.Hour, waited: 10 * time.Second, after: 5 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				p := &pretended{}
 				sys := startOnly(t, supervisor.SystemOptions{Stalls: p, Children: []supervisor.Spec{supervise("s", supervisor.Options{
-					Children: []supervisor.Spec{{Key: "a", New: of(behaviour{terminate: func(ctx *supervisor.Ctx, _ supervisor.Exit) {
+					Children: []supervisor.Spec{{Key: "a", New: of(behaviour{init: func(ctx *supervisor.Ctx) error { ctx.Waited(tc.waited); return nil }, terminate: func(ctx *supervisor.Ctx, _ supervisor.Exit) {
 						for end := time.Now().Add(tc.takes); time.Now().Before(end); later(100 * time.Millisecond) {
 							if tc.waits {
 								ctx.Waited(100 * time.Millisecond)

@@ -1,0 +1,166 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
+)
+
+// TestOrphansHaveTheirTime to end, and no more; that in which this process stood still does not count.
+func TestOrphansHaveTheirTime(t *testing.T) {
+	t.Parallel()
+	for _, stands := range []time.Duration{0, 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			p := &pretended{}
+			release := make(chan struct{})
+			sys := startOnly(t, supervisor.SystemOptions{Stalls: p, Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
+				supervise("s", supervisor.Options{
+					Handler:  &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
+					Children: []supervisor.Spec{{Key: "hung", StopTimeout: time.Minute, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
+				}),
+			}})
+			ended := sys.Monitor("s")
+			require.True(t, sys.Ref("s").Tell("hang"))
+			<-ended
+			begin := time.Now()
+			synctest.Wait()
+			if stands > 0 {
+				p.stand(stands)
+			}
+			later(time.Until(begin.Add(time.Minute + stands - 2*time.Millisecond)))
+			require.Equal(t, 1, sys.Zombies())
+			later(0)
+			require.Equal(t, 2, sys.Zombies())
+			close(release)
+			synctest.Wait()
+			stop(t, sys)
+		})
+	}
+}
+
+// TestFailsWhileItEnds: nobody is asked about the failure of a child whose end was wanted before.
+func TestFailsWhileItEnds(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		release := make(chan struct{})
+		sys, gate := policySupervisor(t, scripted(func(ev strategy.Event) []strategy.Directive {
+			if fail, ok := ev.(strategy.Fail); ok {
+				l.add(fail.Key)
+				return []strategy.Directive{strategy.Restart(fail.Key, 0)}
+			}
+			return nil
+		}), behaviour{handle: func(*supervisor.Ctx, any) error { <-release; return errTest }})
+		r := submit(t, gate, "a", 1)
+		synctest.Wait()
+		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.End("a", supervisor.Exit{})) })
+		close(release)
+		require.Error(t, refusal(t, r))
+		synctest.Wait()
+		require.Empty(t, l.take())
+		require.Empty(t, states(t, gate))
+		stop(t, sys)
+	})
+}
+
+// TestControlOvertakesData: what a supervisor takes in hand waits when what it was told before that
+// has ended it.
+func TestControlOvertakesData(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l := &log{}
+		hold := make(chan struct{})
+		sys := startOnly(t, supervisor.SystemOptions{
+			Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
+				if fail, ok := ev.(strategy.Fail); ok {
+					return []strategy.Directive{strategy.Stop(fail.Key, fail.Exit)}
+				}
+				return nil
+			}),
+			Children: []supervisor.Spec{supervise("s", supervisor.Options{
+				Handler: &handler{handle: func(_ *supervisor.Supervisor, m any) error {
+					if m == "hold" {
+						<-hold
+					}
+					l.add(m.(string))
+					return nil
+				}},
+				Children: []supervisor.Spec{{Key: "a", New: failing}},
+				Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
+					if fail, ok := ev.(strategy.Fail); ok {
+						return []strategy.Directive{strategy.Escalate(fail.Exit)}
+					}
+					return nil
+				}),
+			})},
+		})
+		synctest.Wait()
+		ended := sys.Monitor("s")
+		require.True(t, sys.Ref("s").Tell("hold"))
+		synctest.Wait() // it is held, and what follows waits
+		require.True(t, sys.Ref("s").Tell("data"))
+		require.True(t, sys.Ref("s", "a").Tell(errTest))
+		synctest.Wait()
+		close(hold)
+		require.Equal(t, messages.ExitEscalated, (<-ended).Kind)
+		synctest.Wait()
+		require.Equal(t, []string{"hold"}, l.take())
+		stop(t, sys)
+	})
+}
+
+// TestDrainOnce: why a supervisor takes no more work is what it was first told.
+func TestDrainOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		sys, gate := policySupervisor(t, nil, behaviour{handle: func(c *supervisor.Ctx, m any) error {
+			<-release
+			return echo.handle(c, m)
+		}})
+		r := submit(t, gate, "a", 1)
+		synctest.Wait()
+		ended := sys.Monitor("gate", "a")
+		in(t, gate, func(s *supervisor.Supervisor) {
+			s.Drain(supervisor.Exit{Kind: messages.ExitReset, Err: errTest})
+			s.Drain(supervisor.Exit{Kind: messages.ExitEvicted, Err: errors.New("another")})
+		})
+		close(release)
+		answer(t, r)
+		require.Equal(t, messages.ExitReset, (<-ended).Kind)
+		require.ErrorIs(t, refusal(t, submit(t, gate, "a", 1)), supervisor.ErrDraining)
+		stop(t, sys)
+	})
+}
+
+// TestDrainIsNotProlonged: one who has much time for a shutdown does not have work run longer
+// than the options say.
+func TestDrainIsNotProlonged(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := startOnly(t, supervisor.SystemOptions{Drain: time.Second, Children: []supervisor.Spec{
+			supervise("gate", supervisor.Options{Handler: dynamic(behaviour{handle: func(c *supervisor.Ctx, _ any) error {
+				<-c.Context().Done()
+				return nil
+			}})}),
+		}})
+		r := submit(t, sys.Ref("gate"), "a", 1)
+		synctest.Wait()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		begin := time.Now()
+		report := sys.Shutdown(ctx)
+		require.Empty(t, report.Leftovers)
+		require.Equal(t, time.Second, time.Since(begin))
+		require.Error(t, refusal(t, r))
+		check(t, sys)
+	})
+}
