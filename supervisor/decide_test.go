@@ -47,7 +47,7 @@ func TestWhyOthersRestart(t *testing.T) {
 			case strategy.Fail:
 				return []strategy.Directive{strategy.Restart("a", 0), strategy.Restart("b", 0)}
 			case strategy.Tick:
-				if ticks++; ticks == 5 {
+				if ticks++; ticks == 50 {
 					return []strategy.Directive{strategy.Restart("b", 0)}
 				}
 			}
@@ -56,6 +56,10 @@ func TestWhyOthersRestart(t *testing.T) {
 		ended := sys.Monitor("s", "b")
 		require.True(t, sys.Ref("s", "a").Tell(errTest))
 		require.ErrorContains(t, (<-ended).Err, "restarted together with a")
+		synctest.Wait()
+		ended = sys.Monitor("s", "a")
+		require.True(t, sys.Ref("s", "b").Tell(errTest))
+		require.ErrorContains(t, (<-ended).Err, "restarted together with b", "its own failure is over")
 		synctest.Wait()
 		ended = sys.Monitor("s", "b")
 		require.ErrorContains(t, (<-ended).Err, "restarted by its supervisor")
@@ -288,6 +292,23 @@ func TestARestartThatDoesNotStart(t *testing.T) {
 		synctest.Wait()
 		require.Equal(t, 2, starts)
 		require.Equal(t, []string{"a gone"}, states(t, s))
+		stop(t, sys)
+	})
+}
+
+// TestOthersEnd: a child may end because of another that goes on.
+func TestOthersEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := decides(t, func(ev strategy.Event) []strategy.Directive {
+			if fail, ok := ev.(strategy.Fail); ok {
+				return []strategy.Directive{strategy.Resume(fail.Key), strategy.Stop("b", supervisor.Exit{Kind: messages.ExitShutdown})}
+			}
+			return nil
+		}, nil, "a", "b")
+		require.True(t, sys.Ref("s", "a").Tell(errTest))
+		synctest.Wait()
+		require.Equal(t, []string{"a idle", "b gone"}, states(t, sys.Ref("s")))
 		stop(t, sys)
 	})
 }

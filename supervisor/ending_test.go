@@ -164,3 +164,79 @@ func TestDrainIsNotProlonged(t *testing.T) {
 		check(t, sys)
 	})
 }
+
+// TestStopped: a report of a shutdown counts what that has ended, and nothing that ended before.
+func TestStopped(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys, gate := policySupervisor(t, nil, echo)
+		for _, key := range []string{"a", "b", "c"} {
+			answer(t, submit(t, gate, key, 1))
+		}
+		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.End("a", supervisor.Exit{})) })
+		synctest.Wait()
+		report := sys.Shutdown(context.Background())
+		require.Equal(t, 4, report.Stopped, "b, c, gate and the root")
+		check(t, sys)
+	})
+}
+
+// TestTicks come at their interval, whatever else there is to do.
+func TestTicks(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var at []time.Duration // written in the goroutine of the supervisor
+		begin := time.Now()
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+			Handler: dynamic(echo), Tick: 10 * time.Second,
+			Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
+				if _, ok := ev.(strategy.Tick); ok {
+					at = append(at, time.Since(begin))
+				}
+				return nil
+			}),
+		})}})
+		gate := sys.Ref("gate")
+		for range 100 {
+			answer(t, submit(t, gate, "a", 1))
+			later(time.Second)
+		}
+		var want []time.Duration
+		for i := range 10 {
+			want = append(want, time.Duration(i+1)*10*time.Second)
+		}
+		in(t, gate, func(*supervisor.Supervisor) {})
+		require.Equal(t, want, at)
+		stop(t, sys)
+	})
+}
+
+// TestWorkDoesNotHurryARestart: a delay is not shorter for those who wait.
+func TestWorkDoesNotHurryARestart(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var starts []time.Duration // written by one incarnation after the other
+		begin := time.Now()
+		sys, gate := policySupervisor(t, scripted(func(ev strategy.Event) []strategy.Directive {
+			if fail, ok := ev.(strategy.Fail); ok {
+				return []strategy.Directive{strategy.Restart(fail.Key, time.Minute)}
+			}
+			return nil
+		}), behaviour{
+			init: func(*supervisor.Ctx) error { starts = append(starts, time.Since(begin)); return nil },
+			handle: func(c *supervisor.Ctx, m any) error {
+				if w := m.(supervisor.Work); w.Msg == "fail" {
+					return errTest
+				}
+				return echo.handle(c, m)
+			},
+		})
+		require.Error(t, refusal(t, submit(t, gate, "a", "fail")))
+		later(time.Second)
+		r := submit(t, gate, "a", 1)
+		later(time.Second)
+		answer(t, r)
+		require.Equal(t, []time.Duration{0, time.Minute}, starts)
+		stop(t, sys)
+	})
+}

@@ -205,6 +205,7 @@ func TestLimitsOverAStall(t *testing.T) {
 					}})}},
 				})}})
 				gone := sys.Monitor("s", "a")
+				later(time.Hour) // it is no matter how long it has been there
 				begin := time.Now()
 				ended := make(chan messages.ShutdownReport, 1)
 				go func() { ended <- sys.Shutdown(context.Background()) }()
