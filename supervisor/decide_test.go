@@ -302,13 +302,68 @@ func TestOthersEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sys := decides(t, func(ev strategy.Event) []strategy.Directive {
 			if fail, ok := ev.(strategy.Fail); ok {
-				return []strategy.Directive{strategy.Resume(fail.Key), strategy.Stop("b", supervisor.Exit{Kind: messages.ExitShutdown})}
+				other := strategy.Stop("b", supervisor.Exit{Kind: messages.ExitShutdown})
+				if !errors.Is(fail.Exit, errTest) {
+					other = strategy.Restart("b", 0)
+				}
+				return []strategy.Directive{strategy.Resume(fail.Key), other}
 			}
 			return nil
 		}, nil, "a", "b")
 		require.True(t, sys.Ref("s", "a").Tell(errTest))
 		synctest.Wait()
 		require.Equal(t, []string{"a idle", "b gone"}, states(t, sys.Ref("s")))
+		require.True(t, sys.Ref("s", "a").Tell(errors.New("another")))
+		synctest.Wait()
+		require.Equal(t, []string{"a idle", "b idle"}, states(t, sys.Ref("s")), "and come back because of it")
+		stop(t, sys)
+	})
+}
+
+// keeper is a Handler that keeps the state of children elsewhere.
+type keeper struct {
+	*handler
+	kept *log
+}
+
+func (k keeper) Hibernate(_ *supervisor.Supervisor, key string, _ supervisor.Exit) { k.kept.add(key) }
+
+// TestHibernated: only what idles is kept elsewhere.
+func TestHibernated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		kept := &log{}
+		release := make(chan struct{})
+		all := []strategy.Directive{
+			strategy.Hibernate("idle", supervisor.Exit{}), strategy.Hibernate("busy", supervisor.Exit{}), strategy.Hibernate("busy alone", supervisor.Exit{}), strategy.Hibernate("none", supervisor.Exit{}),
+		}
+		h := keeper{dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
+			if c.Key() != "idle" {
+				<-release
+			}
+			return echo.handle(c, m)
+		}}), kept}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+			Handler: h, Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
+				if _, ok := ev.(strategy.Tick); ok {
+					return all
+				}
+				return nil
+			}),
+		})}})
+		gate := sys.Ref("gate")
+		answer(t, submit(t, gate, "idle", 1))
+		busy, waits, alone := submit(t, gate, "busy", 1), submit(t, gate, "busy", 1), submit(t, gate, "busy alone", 1)
+		for len(kept.l) == 0 {
+			later(time.Second)
+		}
+		for _, key := range kept.take() {
+			require.Equal(t, "idle", key)
+		}
+		close(release)
+		answer(t, busy)
+		answer(t, waits)
+		answer(t, alone)
 		stop(t, sys)
 	})
 }

@@ -188,19 +188,32 @@ func TestTicks(t *testing.T) {
 		var at []time.Duration // written in the goroutine of the supervisor
 		begin := time.Now()
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-			Handler: dynamic(echo), Tick: 10 * time.Second,
+			Tick: 10 * time.Second,
+			Handler: dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
+				if err, ok := m.(error); ok {
+					return err
+				}
+				return echo.handle(c, m)
+			}}),
 			Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
-				if _, ok := ev.(strategy.Tick); ok {
+				switch ev := ev.(type) {
+				case strategy.Tick:
 					at = append(at, time.Since(begin))
+				case strategy.Fail:
+					return []strategy.Directive{strategy.Restart(ev.Key, 1300*time.Millisecond)}
 				}
 				return nil
 			}),
 		})}})
 		gate := sys.Ref("gate")
-		for range 100 {
+		for i := range 100 {
 			answer(t, submit(t, gate, "a", 1))
-			later(time.Second)
+			if i%7 == 0 { // another time to wake up for
+				require.True(t, sys.Ref("gate", "a").Tell(errTest))
+			}
+			time.Sleep(time.Second)
 		}
+		synctest.Wait()
 		var want []time.Duration
 		for i := range 10 {
 			want = append(want, time.Duration(i+1)*10*time.Second)
@@ -239,4 +252,37 @@ func TestWorkDoesNotHurryARestart(t *testing.T) {
 		require.Equal(t, []time.Duration{0, time.Minute}, starts)
 		stop(t, sys)
 	})
+}
+
+// TestWell: one that says that it is well again may fail again.
+func TestWell(t *testing.T) {
+	t.Parallel()
+	for _, well := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			sys, gate := policySupervisor(t, strategy.RestartOnce(), behaviour{handle: func(c *supervisor.Ctx, m any) error {
+				w, ok := m.(supervisor.Work)
+				switch {
+				case ok && w.Msg == "fail":
+					return errTest
+				case ok:
+					c.Finish(w, c.Epoch())
+				case m == "well":
+					c.Well()
+				}
+				return nil
+			}})
+			require.Error(t, refusal(t, submit(t, gate, "a", "fail")))
+			synctest.Wait()
+			require.True(t, sys.Ref("gate", "a").Tell(map[bool]string{true: "well", false: "as it is"}[well]))
+			synctest.Wait()
+			require.Error(t, refusal(t, submit(t, gate, "a", "fail")))
+			r := submit(t, gate, "a", "work")
+			if well {
+				require.EqualValues(t, 3, answer(t, r))
+			} else {
+				require.ErrorIs(t, refusal(t, r), supervisor.ErrExhausted)
+			}
+			stop(t, sys)
+		})
+	}
 }
