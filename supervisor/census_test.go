@@ -79,8 +79,8 @@ func TestCensus(t *testing.T) {
 		} {
 			require.Equal(t, tc.want, census(t, gate, tc.kind, tc.owner, tc.turn), "%q of %q up to %d", tc.kind, tc.owner, tc.turn)
 		}
-		close(release)
 		in(t, gate, func(*supervisor.Supervisor) { room = true })
+		close(release) // they are asked about again as the others end
 		for _, w := range waiting {
 			answer(t, w)
 		}

@@ -354,10 +354,12 @@ func TestHibernated(t *testing.T) {
 		gate := sys.Ref("gate")
 		answer(t, submit(t, gate, "idle", 1))
 		busy, waits, alone := submit(t, gate, "busy", 1), submit(t, gate, "busy", 1), submit(t, gate, "busy alone", 1)
-		for len(kept.l) == 0 {
+		var keys []string
+		for len(keys) == 0 {
 			later(time.Second)
+			keys = kept.take()
 		}
-		for _, key := range kept.take() {
+		for _, key := range keys {
 			require.Equal(t, "idle", key)
 		}
 		close(release)
