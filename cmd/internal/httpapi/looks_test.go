@@ -4,7 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -45,30 +47,35 @@ func TestTheStoryOfACopy(t *testing.T) {
 	s := serve(t, coppice.Options{}, httpapi.Options{})
 	ctx := t.Context()
 	key := func(name string) messages.SessionKey { return messages.SessionKey{Session: name, Cwd: s.cwd} }
-	moments := func(name string) []client.Moment {
-		story, err := s.Story(ctx, key(name))
-		require.NoError(t, err)
-		require.NotEmpty(t, story.Moments, name)
-		return story.Moments
+	// What has happened is told a moment later.
+	told := func(name string, with func(all []client.Moment) bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			story, err := s.Story(ctx, key(name))
+			return err == nil && len(story.Moments) > 0 && with(story.Moments)
+		}, time.Minute, 5*time.Millisecond, name)
 	}
-	first := func(name string) client.Moment { return moments(name)[0] }
-	last := func(name string) client.Moment { return moments(name)[len(moments(name))-1] }
+	ends := func(name string, with func(client.Moment) bool) {
+		t.Helper()
+		told(name, func(all []client.Moment) bool { return with(all[len(all)-1]) })
+	}
 	s.run("data", "x = 1")
 	s.run("data~backup", "x = 2")
 	status, body := s.ask("POST", "/api/sessions/data/fork", `{"names": ["mine"]}`)
 	require.Equal(t, http.StatusCreated, status, body)
 	_, err := s.Fork(ctx, key("mine"), 1, "")
 	require.NoError(t, err)
-	require.Equal(t, "started", last("data~backup").What)
-	require.Equal(t, "from data, with all that it had in memory", first("mine").Why)
-	require.Equal(t, "to mine", last("data").Why)
-	o, err := s.Overview(ctx, 0)
-	require.NoError(t, err)
+	ends("data~backup", func(m client.Moment) bool { return m.What == "started" })
+	ends("data", func(m client.Moment) bool { return m.Why == "to mine" })
+	told("mine", func(all []client.Moment) bool { return all[0].Why == "from data, with all that it had in memory" })
 	parents := map[string]string{}
-	for _, m := range o.Marks {
-		parents[m.Parent] = m.Key.Session
-	}
-	require.Len(t, parents, 2)
+	require.Eventually(t, func() bool {
+		o, err := s.Overview(ctx, 0)
+		for _, m := range o.Marks {
+			parents[m.Parent] = m.Key.Session
+		}
+		return err == nil && len(parents) == 2
+	}, time.Minute, 5*time.Millisecond)
 	require.Equal(t, "mine", parents["data"])
 	require.Contains(t, parents["mine"], "mine~")
 
@@ -76,7 +83,7 @@ func TestTheStoryOfACopy(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Rewind(ctx, key("data~backup"), c.ID))
 	s.run("data~backup", "x")
-	require.Contains(t, last("data~backup").Why, "as it was at a checkpoint")
+	ends("data~backup", func(m client.Moment) bool { return strings.Contains(m.Why, "as it was at a checkpoint") })
 }
 
 // Long answers are compressed for those who take that; a stream never is, or what is in it
