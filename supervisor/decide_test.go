@@ -19,17 +19,32 @@ type scripted func(strategy.Event) []strategy.Directive
 
 func (s scripted) Decide(_ strategy.View, ev strategy.Event) []strategy.Directive { return s(ev) }
 
-// failing fails with whatever it is told.
-var failing = of(behaviour{handle: func(_ *supervisor.Ctx, m any) error { return m.(error) }})
+// onFail is one that decides about failures alone.
+func onFail(decide func(strategy.Fail) []strategy.Directive) scripted {
+	return func(ev strategy.Event) []strategy.Directive {
+		if fail, ok := ev.(strategy.Fail); ok {
+			return decide(fail)
+		}
+		return nil
+	}
+}
+
+// obedient is a behaviour that answers its work, and fails with whatever it is told to.
+var obedient = behaviour{handle: func(c *supervisor.Ctx, m any) error {
+	if err, ok := m.(error); ok {
+		return err
+	}
+	return echo.handle(c, m)
+}}
 
 // decides starts a supervisor s of static children that fail as they are told.
-func decides(t *testing.T, decide scripted, watch func(messages.Lifecycle), keys ...string) *supervisor.System {
+func decides(t *testing.T, decide scripted, keys ...string) *supervisor.System {
 	t.Helper()
 	var children []supervisor.Spec
 	for _, key := range keys {
-		children = append(children, supervisor.Spec{Key: key, New: failing})
+		children = append(children, supervisor.Spec{Key: key, New: of(obedient)})
 	}
-	sys := startOnly(t, supervisor.SystemOptions{OnEvent: watch, Children: []supervisor.Spec{
+	sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 		supervise("s", supervisor.Options{Strategy: decide, Children: children, Handler: &handler{}}),
 	}})
 	synctest.Wait()
@@ -52,7 +67,7 @@ func TestWhyOthersRestart(t *testing.T) {
 				}
 			}
 			return nil
-		}, nil, "a", "b")
+		}, "a", "b")
 		ended := sys.Monitor("s", "b")
 		require.True(t, sys.Ref("s", "a").Tell(errTest))
 		require.ErrorContains(t, (<-ended).Err, "restarted together with a")
@@ -71,12 +86,9 @@ func TestWhyOthersRestart(t *testing.T) {
 func TestOthersRestart(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys := decides(t, func(ev strategy.Event) []strategy.Directive {
-			if fail, ok := ev.(strategy.Fail); ok {
-				return []strategy.Directive{strategy.Restart("b", 0), strategy.Restart("c", 0), strategy.Stop("a", fail.Exit)}
-			}
-			return nil
-		}, nil, "a", "b", "c")
+		sys := decides(t, onFail(func(fail strategy.Fail) []strategy.Directive {
+			return []strategy.Directive{strategy.Restart("b", 0), strategy.Restart("c", 0), strategy.Stop("a", fail.Exit)}
+		}), "a", "b", "c")
 		require.True(t, sys.Ref("s", "a").Tell(errTest))
 		synctest.Wait()
 		require.Equal(t, []string{"a gone", "b idle", "c idle"}, states(t, sys.Ref("s")))
@@ -108,12 +120,9 @@ func TestWhatEscalates(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				sys := decides(t, func(ev strategy.Event) []strategy.Directive {
-					if _, ok := ev.(strategy.Fail); ok {
-						return []strategy.Directive{strategy.Escalate(tc.exit)}
-					}
-					return nil
-				}, nil, "a")
+				sys := decides(t, onFail(func(_ strategy.Fail) []strategy.Directive {
+					return []strategy.Directive{strategy.Escalate(tc.exit)}
+				}), "a")
 				ended := sys.Monitor("s")
 				require.True(t, sys.Ref("s", "a").Tell(errTest))
 				tc.want(t, <-ended)
@@ -193,15 +202,7 @@ func TestAnnounced(t *testing.T) {
 					decided = append(decided, fmt.Sprint(d.Path, ": ", d.Directive, " ", d.Exit != nil))
 				}
 			},
-			Children: []supervisor.Spec{supervise("s", supervisor.Options{Strategy: decide, Handler: dynamic(behaviour{
-				handle: func(c *supervisor.Ctx, m any) error {
-					if w, ok := m.(supervisor.Work); ok {
-						c.Finish(w, 1)
-						return nil
-					}
-					return m.(error)
-				},
-			})})},
+			Children: []supervisor.Spec{supervise("s", supervisor.Options{Strategy: decide, Handler: dynamic(obedient)})},
 		})
 		gate := sys.Ref("s")
 		answer(t, submit(t, gate, "a", 1))
@@ -232,13 +233,10 @@ func TestSuspendedSupervisor(t *testing.T) {
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: slow{until}, Children: []supervisor.Spec{
 			supervise("s", supervisor.Options{
 				Handler:  &handler{handle: func(_ *supervisor.Supervisor, m any) error { return m.(error) }},
-				Children: []supervisor.Spec{{Key: "a", New: failing}},
-				Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
-					if fail, ok := ev.(strategy.Fail); ok {
-						l.add(fail.Key)
-						return []strategy.Directive{strategy.Resume(fail.Key)}
-					}
-					return nil
+				Children: []supervisor.Spec{{Key: "a", New: of(obedient)}},
+				Strategy: onFail(func(fail strategy.Fail) []strategy.Directive {
+					l.add(fail.Key)
+					return []strategy.Directive{strategy.Resume(fail.Key)}
 				}),
 			}),
 		}})
@@ -282,7 +280,7 @@ func TestARestartThatDoesNotStart(t *testing.T) {
 						}
 						return nil
 					},
-					handle: func(_ *supervisor.Ctx, m any) error { return m.(error) },
+					handle: obedient.handle,
 				})}},
 			}),
 		}})
@@ -300,16 +298,13 @@ func TestARestartThatDoesNotStart(t *testing.T) {
 func TestOthersEnd(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		sys := decides(t, func(ev strategy.Event) []strategy.Directive {
-			if fail, ok := ev.(strategy.Fail); ok {
-				other := strategy.Stop("b", supervisor.Exit{Kind: messages.ExitShutdown})
-				if !errors.Is(fail.Exit, errTest) {
-					other = strategy.Restart("b", 0)
-				}
-				return []strategy.Directive{strategy.Resume(fail.Key), other}
+		sys := decides(t, onFail(func(fail strategy.Fail) []strategy.Directive {
+			other := strategy.Stop("b", supervisor.Exit{Kind: messages.ExitShutdown})
+			if !errors.Is(fail.Exit, errTest) {
+				other = strategy.Restart("b", 0)
 			}
-			return nil
-		}, nil, "a", "b")
+			return []strategy.Directive{strategy.Resume(fail.Key), other}
+		}), "a", "b")
 		require.True(t, sys.Ref("s", "a").Tell(errTest))
 		synctest.Wait()
 		require.Equal(t, []string{"a idle", "b gone"}, states(t, sys.Ref("s")))

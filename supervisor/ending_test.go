@@ -23,8 +23,8 @@ func TestOrphansHaveTheirTime(t *testing.T) {
 			release := make(chan struct{})
 			sys := startOnly(t, supervisor.SystemOptions{Stalls: p, Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
 				supervise("s", supervisor.Options{
-					Handler:  &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
-					Children: []supervisor.Spec{{Key: "hung", StopTimeout: time.Minute, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
+					Handler:  deaf(release),
+					Children: []supervisor.Spec{{Key: "hung", StopTimeout: time.Minute, New: of(clinging(release))}},
 				}),
 			}})
 			ended := sys.Monitor("s")
@@ -52,12 +52,9 @@ func TestFailsWhileItEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		release := make(chan struct{})
-		sys, gate := policySupervisor(t, scripted(func(ev strategy.Event) []strategy.Directive {
-			if fail, ok := ev.(strategy.Fail); ok {
-				l.add(fail.Key)
-				return []strategy.Directive{strategy.Restart(fail.Key, 0)}
-			}
-			return nil
+		sys, gate := policySupervisor(t, onFail(func(fail strategy.Fail) []strategy.Directive {
+			l.add(fail.Key)
+			return []strategy.Directive{strategy.Restart(fail.Key, 0)}
 		}), behaviour{handle: func(*supervisor.Ctx, any) error { <-release; return errTest }})
 		r := submit(t, gate, "a", 1)
 		synctest.Wait()
@@ -79,11 +76,8 @@ func TestControlOvertakesData(t *testing.T) {
 		l := &log{}
 		hold := make(chan struct{})
 		sys := startOnly(t, supervisor.SystemOptions{
-			Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
-				if fail, ok := ev.(strategy.Fail); ok {
-					return []strategy.Directive{strategy.Stop(fail.Key, fail.Exit)}
-				}
-				return nil
+			Strategy: onFail(func(fail strategy.Fail) []strategy.Directive {
+				return []strategy.Directive{strategy.Stop(fail.Key, fail.Exit)}
 			}),
 			Children: []supervisor.Spec{supervise("s", supervisor.Options{
 				Handler: &handler{handle: func(_ *supervisor.Supervisor, m any) error {
@@ -93,12 +87,9 @@ func TestControlOvertakesData(t *testing.T) {
 					l.add(m.(string))
 					return nil
 				}},
-				Children: []supervisor.Spec{{Key: "a", New: failing}},
-				Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
-					if fail, ok := ev.(strategy.Fail); ok {
-						return []strategy.Directive{strategy.Escalate(fail.Exit)}
-					}
-					return nil
+				Children: []supervisor.Spec{{Key: "a", New: of(obedient)}},
+				Strategy: onFail(func(fail strategy.Fail) []strategy.Directive {
+					return []strategy.Directive{strategy.Escalate(fail.Exit)}
 				}),
 			})},
 		})
@@ -188,13 +179,8 @@ func TestTicks(t *testing.T) {
 		var at []time.Duration // written in the goroutine of the supervisor
 		begin := time.Now()
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
-			Tick: 10 * time.Second,
-			Handler: dynamic(behaviour{handle: func(c *supervisor.Ctx, m any) error {
-				if err, ok := m.(error); ok {
-					return err
-				}
-				return echo.handle(c, m)
-			}}),
+			Tick:    10 * time.Second,
+			Handler: dynamic(obedient),
 			Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
 				switch ev := ev.(type) {
 				case strategy.Tick:
@@ -230,11 +216,8 @@ func TestWorkDoesNotHurryARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var starts []time.Duration // written by one incarnation after the other
 		begin := time.Now()
-		sys, gate := policySupervisor(t, scripted(func(ev strategy.Event) []strategy.Directive {
-			if fail, ok := ev.(strategy.Fail); ok {
-				return []strategy.Directive{strategy.Restart(fail.Key, time.Minute)}
-			}
-			return nil
+		sys, gate := policySupervisor(t, onFail(func(fail strategy.Fail) []strategy.Directive {
+			return []strategy.Directive{strategy.Restart(fail.Key, time.Minute)}
 		}), behaviour{
 			init: func(*supervisor.Ctx) error { starts = append(starts, time.Since(begin)); return nil },
 			handle: func(c *supervisor.Ctx, m any) error {

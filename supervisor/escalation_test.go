@@ -184,9 +184,9 @@ func TestOrphans(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		stuck := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
+		stuck := clinging(release)
 		stuckSupervisor := func(kids ...supervisor.Spec) supervisor.Options {
-			return supervisor.Options{Children: kids, Handler: &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}}
+			return supervisor.Options{Children: kids, Handler: deaf(release)}
 		}
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
 			supervise("s", stuckSupervisor(
@@ -217,8 +217,8 @@ func TestOrphansAtShutdown(t *testing.T) {
 		release := make(chan struct{})
 		sys := startOnly(t, supervisor.SystemOptions{Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
 			supervise("s", supervisor.Options{
-				Handler:  &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }},
-				Children: []supervisor.Spec{{Key: "slow", StopTimeout: time.Hour, New: of(behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }})}},
+				Handler:  deaf(release),
+				Children: []supervisor.Spec{{Key: "slow", StopTimeout: time.Hour, New: of(clinging(release))}},
 			}),
 		}})
 		ended := sys.Monitor("s")

@@ -224,7 +224,7 @@ func TestSnapshotHung(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
+		d := deaf(release)
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			supervise("hung", supervisor.Options{Handler: d, Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
 			supervise("fine", supervisor.Options{Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
@@ -259,7 +259,7 @@ func TestChild(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
+		d := deaf(release)
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			supervise("s", supervisor.Options{Handler: d, Children: []supervisor.Spec{
 				{Key: "a", New: of(echo)},

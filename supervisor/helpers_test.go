@@ -217,3 +217,13 @@ func (l *log) take() []string {
 	l.l = nil
 	return out
 }
+
+// deaf is a Handler that hangs with its first message, until release is closed.
+func deaf(release <-chan struct{}) *handler {
+	return &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
+}
+
+// clinging is a behaviour that does not end before release is closed.
+func clinging(release <-chan struct{}) behaviour {
+	return behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
+}

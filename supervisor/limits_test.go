@@ -216,7 +216,7 @@ func TestMaxAbandoned(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		child := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
+		child := clinging(release)
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			supervise("gate", supervisor.Options{Handler: dynamic(child), MaxAbandoned: 2}),
 		}})

@@ -249,7 +249,7 @@ func TestShutdownDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
-		stuck := behaviour{terminate: func(*supervisor.Ctx, supervisor.Exit) { <-release }}
+		stuck := clinging(release)
 		spec := func(key string) supervisor.Spec {
 			return supervisor.Spec{Key: key, StopTimeout: time.Hour, New: of(stuck)}
 		}
@@ -282,7 +282,7 @@ func TestShutdownStuckSupervisor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := &log{}
 		release := make(chan struct{})
-		d := &handler{handle: func(*supervisor.Supervisor, any) error { <-release; return nil }}
+		d := deaf(release)
 		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
 			logged(l, "a", 0, 0),
 			supervise("s", supervisor.Options{Handler: d, Children: []supervisor.Spec{logged(l, "below", 0, 0)}}),
