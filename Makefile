@@ -119,10 +119,12 @@ $(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
 	@touch "$@"
 
 .PHONY: test
-test: test-env ## Run the tests of the packages with the race detector (sets up what they need; "make check" vets them)
+test: test-env ## Run the tests with the race detector, but for those of the whole (sets up what they need; "make check" vets them)
 	$(say) "go test $(RACE) $(PKG)$(if $(filter ./...,$(PKG)), without those of the whole: make test-system)"
 	@[ -n "$(RACE)" ] || echo "    no C compiler: without the race detector"
-	@packages="$(PKG)"; [ "$$packages" != ./... ] || packages="$(LONG) $$(go list ./... | grep -vxF "$$(go list $(SYSTEM))")"; \
+	@packages="$(PKG)"; if [ "$$packages" = ./... ]; then \
+		all="$$(go list ./...)" && system="$$(go list $(SYSTEM))" || exit 1; \
+		packages="$(LONG) $$(echo "$$all" | grep -vxF "$$system")"; fi; \
 	RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $$packages
 
 .PHONY: test-system

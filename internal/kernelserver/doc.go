@@ -33,8 +33,9 @@
 //     notice by themselves that the gateway is gone, within seconds.
 //   - On Linux a kernel whose code has opened as many files as it may does not end when the gateway
 //     opens a connection to it: where few descriptors are left, its limit is raised first, as far as
-//     the hard one (room.py). Code that tries again and again to open more can be quicker; and from the
-//     rung seccomp on the server may change no process's limits, so that such a kernel ends.
+//     the hard one (room.py). Code that tries again and again to open more can be quicker; and where
+//     there is a filter of system calls the server may change no other process's limits, so that such a
+//     kernel ends.
 //
 // Where the interpreter has Jupyter Server alone, that is run in its place
 // (server.py), with the same guarantees.

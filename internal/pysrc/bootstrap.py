@@ -63,7 +63,7 @@ class _Kept:
         above may be open to others."""
         import os
 
-        if not os.path.isdir(path):
+        if path and not os.path.isdir(path):
             self.folders(os.path.dirname(path))
             try:
                 os.mkdir(path, 0o700)

@@ -114,7 +114,7 @@ func (a *app) awaitHealth(ctx context.Context, f healthFlags, r *healthReport) e
 		if left <= 0 {
 			return fmt.Errorf("after %s: %w", f.wait, err)
 		}
-		f.timeout = min(f.timeout, max(left, healthPause))
+		f.timeout = min(f.timeout, max(left, healthPause).Round(time.Millisecond))
 		select {
 		case <-ctx.Done():
 			return err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,20 +25,28 @@ func (s *server) looks(key messages.SessionKey) {
 	require.NoError(t, err)
 	require.True(t, o.Limits.Fork)
 	key.Cwd = s.cwd
-	story, err := s.Story(ctx, key)
-	require.NoError(t, err)
-	var what []string
-	for _, m := range story.Moments {
-		what = append(what, m.What)
-	}
-	require.Subset(t, what, []string{"started", "reset", "closed"})
-	require.Equal(t, "started", what[0])
+	s.told(key, func(all []client.Moment) bool {
+		var what []string
+		for _, m := range all {
+			what = append(what, m.What)
+		}
+		return what[0] == "started" && slices.Contains(what, "reset") && slices.Contains(what, "closed")
+	})
 	_, err = s.Story(ctx, messages.SessionKey{})
 	require.ErrorIs(t, err, client.ErrNoSession)
 	for path, want := range map[string]int{"/api/overview?after=x": 400, "/api/story": 400, "/live/none.js": 404} {
 		status, body := s.ask("GET", path, "")
 		require.Equal(t, want, status, body)
 	}
+}
+
+// told waits until the story of a session is as it must be: what has happened is told a moment later.
+func (s *server) told(key messages.SessionKey, with func(all []client.Moment) bool) {
+	s.t.Helper()
+	require.Eventually(s.t, func() bool {
+		story, err := s.Story(s.t.Context(), key)
+		return err == nil && len(story.Moments) > 0 && with(story.Moments)
+	}, time.Minute, 5*time.Millisecond, key.Session)
 }
 
 // The story of a copy says whose it is, whatever its name is, and nothing of that is said of
@@ -47,17 +56,9 @@ func TestTheStoryOfACopy(t *testing.T) {
 	s := serve(t, coppice.Options{}, httpapi.Options{})
 	ctx := t.Context()
 	key := func(name string) messages.SessionKey { return messages.SessionKey{Session: name, Cwd: s.cwd} }
-	// What has happened is told a moment later.
-	told := func(name string, with func(all []client.Moment) bool) {
-		t.Helper()
-		require.Eventually(t, func() bool {
-			story, err := s.Story(ctx, key(name))
-			return err == nil && len(story.Moments) > 0 && with(story.Moments)
-		}, time.Minute, 5*time.Millisecond, name)
-	}
 	ends := func(name string, with func(client.Moment) bool) {
 		t.Helper()
-		told(name, func(all []client.Moment) bool { return with(all[len(all)-1]) })
+		s.told(key(name), func(all []client.Moment) bool { return with(all[len(all)-1]) })
 	}
 	s.run("data", "x = 1")
 	s.run("data~backup", "x = 2")
@@ -67,7 +68,7 @@ func TestTheStoryOfACopy(t *testing.T) {
 	require.NoError(t, err)
 	ends("data~backup", func(m client.Moment) bool { return m.What == "started" })
 	ends("data", func(m client.Moment) bool { return m.Why == "to mine" })
-	told("mine", func(all []client.Moment) bool { return all[0].Why == "from data, with all that it had in memory" })
+	s.told(key("mine"), func(all []client.Moment) bool { return all[0].Why == "from data, with all that it had in memory" })
 	parents := map[string]string{}
 	require.Eventually(t, func() bool {
 		o, err := s.Overview(ctx, 0)

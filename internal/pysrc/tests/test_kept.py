@@ -63,6 +63,16 @@ class KeptTest(unittest.TestCase):
         k.keep()
         self.assertEqual(file.stat(), before, "nothing was compiled, and nothing is written")
 
+    def test_where_there_can_be_none(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder.parent.parent)
+        pathlib.Path("file").touch()
+        for prefix in ("none", "file/in/runner"):
+            k = kept(prefix)
+            self.assertEqual(self.told(k), "of the source")
+            k.keep()
+            self.assertEqual(os.listdir(), ["file"])
+
     def test_what_comes_late_is_added(self):
         file = self.first()
         k = kept(self.prefix)
