@@ -118,6 +118,8 @@ $(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
 	@"$(CACHE)/enterprise/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary :all: -r $<
 	@touch "$@"
 
+TEST = RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS)
+
 .PHONY: test
 test: test-env ## Run the tests with the race detector, but for those of the whole (sets up what they need; "make check" vets them)
 	$(say) "go test $(RACE) $(PKG)$(if $(filter ./...,$(PKG)), without those of the whole: make test-system)"
@@ -125,12 +127,17 @@ test: test-env ## Run the tests with the race detector, but for those of the who
 	@packages="$(PKG)"; if [ "$$packages" = ./... ]; then \
 		all="$$(go list ./...)" && system="$$(go list $(SYSTEM))" || exit 1; \
 		packages="$(LONG) $$(echo "$$all" | grep -vxF "$$system")"; fi; \
-	RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $$packages
+	$(TEST) $$packages
 
 .PHONY: test-system
 test-system: test-env ## Run the tests of the whole: the command, sessions across packages, ways out of walls, killed hosts
 	$(say) "go test $(RACE) $(SYSTEM)"
-	@RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS) $(SYSTEM)
+	@$(TEST) $(SYSTEM)
+
+.PHONY: test-all
+test-all: test-env ## Run both at once, which takes less time than one after the other
+	$(say) "go test $(RACE) ./..."
+	@$(TEST) $(SYSTEM) $(LONG) ./...
 
 .PHONY: test-full
 test-full: test-env test-env-enterprise ## Run all tests three times in random order, the long forms of those that have one (COPPICE_TEST_FULL)
