@@ -137,6 +137,13 @@ class Custodian:
         self.poll = select.poll()
         self.poll.register(self.listener, select.POLLIN)
         self.poll.register(link, select.POLLIN)
+        # What a signal asks for is done between two steps of Python: one that comes after the
+        # last step before poll has to end poll, too.
+        self.woken, wake = os.pipe()
+        os.set_blocking(self.woken, False)
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        self.poll.register(self.woken, select.POLLIN)
         send(link, {"n": body.get("n", 0), "pid": os.getpid()})
 
     def serve(self):
@@ -149,7 +156,9 @@ class Custodian:
                     return
                 wait = left * 1000 + 1
             for fd, _ in self.poll.poll(wait)[:1]:  # one at a time: it may be closed by what another says
-                if fd == self.listener.fileno():
+                if fd == self.woken:
+                    os.read(self.woken, 64)
+                elif fd == self.listener.fileno():
                     self.ask()
                 else:
                     self.follow()
