@@ -184,23 +184,24 @@ flaky: test-env ## Run tests N (10) times beside a load, keep what failures say 
 # More flags for the suite, see go run ./test/starve/suite -help.
 STARVED_FLAGS ?=
 
-# The folders whose code is changed, one line at a time, and how much longer than plain tests
-# those of a changed package may take: most of what goes wrong in a supervisor waits for ever.
+# The folders whose code is changed, one place at a time, and which places: a regular expression
+# for file:line:column KIND, such as life.go:33.
 MUTANTS ?= supervisor/strategy supervisor actors/gateway fleet
-MUTANTS_PATIENCE ?= 4
+AT ?=
 GREMLINS := $(CACHE)/bin/gremlins
 
-# It works on a copy, which it copies again: what is in .cache stays out of that. A result that
-# Go has kept would say that plain tests take no time.
+# It works on a copy, so that one may go on here. gremlins finds the places, and test/mutants
+# tries them: gremlins takes slow tests for hung ones, and what is slow depends on the machine.
 .PHONY: mutants
-mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place, and see that a test notices (hours for all of it)
+mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place (AT), and see that a test notices (hours for all of it)
 	@rm -rf "$(CACHE)/mutants" && mkdir -p "$(CACHE)/mutants/tree"
 	@git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$(CACHE)/mutants/tree"
+	@go build -o "$(CACHE)/bin/mutants" ./test/mutants
 	@status=0; for dir in $(MUTANTS); do \
-		printf '==> changes in %s\n' "$$dir"; report="$(HERE)/mutants/$$(echo "$$dir" | tr / -).json"; \
-		( cd "$(CACHE)/mutants/tree" && GOFLAGS="$(strip $(GOFLAGS) -vet=off -count=1 -failfast)" RAPID_CHECKS=10 "$(HERE)/bin/gremlins" unleash "./$$dir" --silent --workers 2 --exclude-files '/' \
-			--timeout-coefficient "$(MUTANTS_PATIENCE)" --invert-logical --invert-loopctrl --invert-assignments --remove-self-assignments -o "$$report" ) && \
-		go run ./test/mutants -package "$$dir" "$$report" || status=1; \
+		printf '==> changes in %s\n' "$$dir"; found="$(HERE)/mutants/$$(echo "$$dir" | tr / -).json"; \
+		( cd "$(CACHE)/mutants/tree" && "$(HERE)/bin/gremlins" unleash "./$$dir" --dry-run --silent --exclude-files '/' \
+			--invert-logical --invert-loopctrl --invert-assignments --remove-self-assignments -o "$$found" ) && \
+		RAPID_CHECKS=10 "$(HERE)/bin/mutants" -tree "$(HERE)/mutants/tree" -package "$$dir" -at "$(AT)" "$$found" || status=1; \
 	done; exit $$status
 
 $(GREMLINS): tools/mutants/go.mod tools/mutants/go.sum

@@ -1,26 +1,37 @@
-// Command mutants reads what gremlins reports of a package: which changes of the code no test
-// noticed. Each of these has a line in the table of explained ones, with the reason why nobody
-// can notice it, or it is a test that is missing.
+// Command mutants changes the code of a package in each place that gremlins has found, one at
+// a time, and runs the package's tests. A change that no test notices has a line in the table
+// of explained ones, with the reason why nobody can notice it, or it is a test that is missing.
 //
-//	go run ./test/mutants -package supervisor/strategy report.json
+//	go run ./test/mutants -package supervisor/strategy found.json
 //
 // It exits with 1 when a change lives that is not explained. "make mutants" runs all of it.
+// Tests fail a change when one of them fails, or when none ends any more for -patience: what
+// goes wrong in a supervisor waits for ever. However long all of them take together decides
+// nothing, so a busy machine makes this slow, and not wrong.
 package main
 
 import (
-	"encoding/json"
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
-	"path"
+	"os/signal"
 	"path/filepath"
+	"regexp"
+	"runtime"
 	"strings"
+	"sync"
+	"syscall"
+	"time"
 )
 
 func main() {
-	if err := run(os.Args[1:], os.Stdout); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "mutants:", err)
 		os.Exit(1)
 	}
@@ -29,87 +40,137 @@ func main() {
 // errLive says that a change lives which is not explained.
 var errLive = errors.New("tests are missing: write one that fails with the change, or say in test/mutants/explained.go why none can")
 
-// report is what gremlins writes.
-type report struct {
-	Files []struct {
-		Name      string     `json:"file_name"`
-		Mutations []mutation `json:"mutations"`
-	} `json:"files"`
-}
-
-type mutation struct {
-	Type   string `json:"type"`
-	Status string `json:"status"`
-	Line   int    `json:"line"`
-	Column int    `json:"column"`
-}
-
-func run(args []string, out io.Writer) error {
+func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	flags := flag.NewFlagSet("mutants", flag.ContinueOnError)
-	top := flags.String("top", ".", "the repository, as it was when the report was made")
-	dir := flags.String("package", "", "the folder that was changed, with slashes")
+	tree := flags.String("tree", ".", "the repository, as it was when gremlins read it")
+	dir := flags.String("package", "", "the folder that is changed, with slashes")
+	only := flags.String("at", "", "only changes that this regular expression finds in file:line:column KIND")
+	patience := flags.Duration("patience", 20*time.Second, "the tests are hung when none of them ends for so long")
+	workers := flags.Int("workers", runtime.NumCPU(), "changes that are tried at a time")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the arguments: %w", err)
 	}
 	if flags.NArg() != 1 || *dir == "" {
-		return errors.New("name the package and one report")
+		return errors.New("name the package and what gremlins has found in it")
+	}
+	at, err := regexp.Compile(*only)
+	if err != nil {
+		return fmt.Errorf("read -at: %w", err)
 	}
 	text, err := os.ReadFile(flags.Arg(0))
 	if err != nil {
-		return fmt.Errorf("read the report: %w", err)
+		return fmt.Errorf("read what gremlins has found: %w", err)
 	}
-	var r report
-	if err := json.Unmarshal(text, &r); err != nil {
-		return fmt.Errorf("read the report %s: %w", flags.Arg(0), err)
+	top, err := filepath.Abs(*tree)
+	if err != nil {
+		return fmt.Errorf("find the repository: %w", err)
 	}
-	count := map[string]int{}
-	for _, f := range r.Files {
-		name := path.Join(*dir, filepath.ToSlash(f.Name))
-		var lines []string
-		for _, m := range f.Mutations {
-			status := m.Status
-			if status == "LIVED" {
-				if lines == nil {
-					source, err := os.ReadFile(filepath.Join(*top, filepath.FromSlash(name)))
-					if err != nil {
-						return fmt.Errorf("read what was changed: %w", err)
-					}
-					lines = strings.Split(string(source), "\n")
-				}
-				line := ""
-				if m.Line >= 1 && m.Line <= len(lines) {
-					line = lines[m.Line-1]
-				}
-				if reason := explain(name, m, line); reason != "" {
-					status = "EXPLAINED"
-					fmt.Fprintf(out, "%s:%d:%d %s: %s\n", name, m.Line, m.Column, m.Type, reason)
-				} else {
-					fmt.Fprintf(out, "%s:%d:%d %s lives: %s\n", name, m.Line, m.Column, m.Type, strings.TrimSpace(line))
-				}
-			}
-			count[status]++
+	found, err := changes(text, top, *dir)
+	if err != nil {
+		return err
+	}
+	todo := found[:0]
+	for _, c := range found {
+		if at.MatchString(c.String()) {
+			todo = append(todo, c)
 		}
 	}
-	killed := count["KILLED"] + count["TIMED OUT"]
-	tried := killed + count["LIVED"] + count["EXPLAINED"]
-	if tried == 0 {
-		return fmt.Errorf("the report %s has no change that was tried", flags.Arg(0))
+	if len(todo) == 0 {
+		return fmt.Errorf("there is no change to be tried in %s", *dir)
 	}
-	fmt.Fprintf(out, "%s: %d changes tried, %d noticed (%.1f %%), %d explained, %d live; %d in code without a count of its own, such as the conditions of cases\n",
-		*dir, tried, killed, 100*float64(killed)/float64(tried), count["EXPLAINED"], count["LIVED"], count["NOT COVERED"])
-	if count["LIVED"] > 0 {
+	return tryAll(ctx, bench{tree: top, pkg: *dir, patience: *patience}, todo, max(*workers, 1), out, progress)
+}
+
+// tried is a change with what became of it.
+type tried struct {
+	change
+	fate fate
+	err  error
+}
+
+// tryAll tries all changes, and prints those that live.
+func tryAll(ctx context.Context, b bench, todo []change, workers int, out, progress io.Writer) (err error) {
+	b.temp, err = os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the tests: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.temp)) }()
+	if f, said, err := b.try(ctx, nil); err != nil || f != lives {
+		return errors.Join(fmt.Errorf("the tests of %s do not pass without a change:\n%s", b.pkg, said), err)
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	benches := make([]bench, workers)
+	for i := range benches {
+		benches[i] = b
+		benches[i].temp = filepath.Join(b.temp, fmt.Sprint(i))
+		if err := os.Mkdir(benches[i].temp, 0o700); err != nil {
+			return fmt.Errorf("make a folder for the tests: %w", err)
+		}
+	}
+	next, results := make(chan change), make(chan tried)
+	var all sync.WaitGroup
+	for _, mine := range benches {
+		all.Go(func() { // ends with next
+			for c := range next {
+				f, _, err := mine.try(ctx, &c)
+				results <- tried{c, f, err}
+			}
+		})
+	}
+	go func() { // ends with todo, or with ctx
+		for _, c := range todo {
+			if ctx.Err() == nil {
+				next <- c
+			}
+		}
+		close(next)
+		all.Wait()
+		close(results)
+	}()
+	count := map[fate]int{}
+	reasons := 0
+	var failed error
+	begin, shown := time.Now(), time.Now()
+	for r := range results {
+		if r.err != nil {
+			failed = errors.Join(failed, r.err)
+			stop()
+			continue
+		}
+		count[r.fate]++
+		if r.fate == lives {
+			reason := explain(r.change)
+			if reason != "" {
+				reasons++
+				fmt.Fprintf(out, "%v: %s\n", r.change, reason)
+			} else {
+				fmt.Fprintf(out, "%v lives: %s\n", r.change, strings.TrimSpace(r.source))
+			}
+		}
+		done := count[noticed] + count[hung] + count[lives] + count[unviable]
+		if now := time.Now(); now.Sub(shown) >= 30*time.Second {
+			shown = now
+			left := now.Sub(begin) / time.Duration(done) * time.Duration(len(todo)-done)
+			fmt.Fprintf(progress, "%d of %d changes in %s, about %v to go\n", done, len(todo), b.pkg, left.Round(time.Second))
+		}
+	}
+	if failed != nil {
+		return failed
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("try changes: %w", context.Cause(ctx))
+	}
+	viable := len(todo) - count[unviable]
+	score := 0.0
+	if viable > 0 {
+		score = 100 * float64(viable-count[lives]) / float64(viable)
+	}
+	live := count[lives] - reasons
+	fmt.Fprintf(out, "%s: %d changes tried, %d noticed (%.1f %%), %d of them as no test ended any more; %d explained, %d live; %d more do not compile\n",
+		b.pkg, viable, viable-count[lives], score, count[hung], reasons, live, count[unviable])
+	if live > 0 {
 		return errLive
 	}
 	return nil
-}
-
-// explain is why nobody can notice a change, "" when nothing says so.
-func explain(file string, m mutation, line string) string {
-	for _, e := range explained {
-		at := strings.Index(line, e.code)
-		if e.file == file && e.kind == m.Type && at >= 0 && m.Column > at && m.Column <= at+len(e.code) {
-			return e.why
-		}
-	}
-	return ""
 }

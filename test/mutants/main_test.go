@@ -2,13 +2,17 @@ package main
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"go.uber.org/goleak"
 )
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // What is explained is still there.
 func TestWhatIsExplained(t *testing.T) {
@@ -17,51 +21,132 @@ func TestWhatIsExplained(t *testing.T) {
 		text, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(e.file)))
 		require.NoError(t, err)
 		require.Equal(t, 1, strings.Count(string(text), e.code), "%s: %s", e.file, e.code)
+		require.Contains(t, tokens, e.kind)
 		require.NotEmpty(t, e.why)
 	}
 }
 
-func TestReport(t *testing.T) {
+func TestExplain(t *testing.T) {
 	t.Parallel()
-	dir := t.TempDir()
 	e := explained[0]
-	source, err := os.ReadFile(filepath.Join("..", "..", filepath.FromSlash(e.file)))
-	require.NoError(t, err)
-	line, column := 0, 0
-	for i, text := range strings.Split(string(source), "\n") {
-		if at := strings.Index(text, e.code); at >= 0 {
-			line, column = i+1, at+1+strings.Index(e.code, "<")
-		}
-	}
-	report := func(mutations ...mutation) string {
-		text, err := json.Marshal(map[string]any{"files": []map[string]any{{"file_name": filepath.Base(e.file), "mutations": mutations}}})
-		require.NoError(t, err)
-		name := filepath.Join(dir, "report.json")
-		require.NoError(t, os.WriteFile(name, text, 0o600))
-		return name
-	}
-	read := func(mutations ...mutation) (string, error) {
-		var out strings.Builder
-		err := run([]string{"-top", filepath.Join("..", ".."), "-package", "supervisor/strategy", report(mutations...)}, &out)
-		return out.String(), err
-	}
-	killed := mutation{Type: "INVERT_LOGICAL", Status: "KILLED", Line: 1, Column: 1}
-
-	out, err := read(killed, mutation{Type: e.kind, Status: "LIVED", Line: line, Column: column}, mutation{Status: "NOT COVERED"})
-	require.NoError(t, err)
-	require.Contains(t, out, e.why)
-	require.Contains(t, out, "2 changes tried, 1 noticed (50.0 %), 1 explained, 0 live; 1 in code")
-
-	for name, m := range map[string]mutation{
-		"another kind":  {Type: "INVERT_LOGICAL", Status: "LIVED", Line: line, Column: column},
-		"another place": {Type: e.kind, Status: "LIVED", Line: line, Column: 1},
-		"another line":  {Type: e.kind, Status: "LIVED", Line: line + 1, Column: column},
-		"past the end":  {Type: e.kind, Status: "LIVED", Line: 1 << 20, Column: column},
+	c := change{file: e.file, kind: e.kind, column: 3 + strings.Index(e.code, "<"), source: "\t" + e.code}
+	require.Equal(t, e.why, explain(c))
+	for name, other := range map[string]change{
+		"another kind":  {c.file, "INVERT_LOGICAL", 1, c.column, "", "", c.source},
+		"another place": {c.file, c.kind, 1, 1, "", "", c.source},
+		"another line":  {c.file, c.kind, 1, c.column, "", "", "\tif a < b {"},
+		"another file":  {"other.go", c.kind, 1, c.column, "", "", c.source},
 	} {
-		out, err := read(killed, m)
-		require.ErrorIs(t, err, errLive, name)
-		require.Contains(t, out, " lives: ", name)
+		require.Empty(t, explain(other), name)
 	}
-	_, err = read()
-	require.ErrorContains(t, err, "no change that was tried")
+}
+
+// module is a small one, with tests that notice some of its changes.
+func module(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod": "module example.com/m\n\ngo 1.26\n",
+		"p/p.go": `package p
+
+func Max(a, b int) int {
+	if a > b {
+		return a
+	}
+	return b
+}
+
+func Sum(to int) (sum int) {
+	for i := 0; i <= to; i++ {
+		sum += i
+	}
+	return sum
+}
+
+func Hello(name string) string { return "hello " + name }
+`,
+		"p/p_test.go": `package p
+
+import "testing"
+
+func TestMax(t *testing.T) {
+	if Max(1, 2) != 2 || Max(2, 1) != 2 {
+		t.Fatal("not the larger one")
+	}
+}
+
+func TestSum(t *testing.T) {
+	if Sum(3) != 6 {
+		t.Fatal("not the sum")
+	}
+	Hello("you")
+}
+`,
+	} {
+		file := filepath.Join(dir, filepath.FromSlash(name))
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	return dir
+}
+
+type place struct {
+	Type   string `json:"type"`
+	Line   int    `json:"line"`
+	Column int    `json:"column"`
+}
+
+func try(t *testing.T, dir string, args []string, places ...place) (string, error) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"files": []map[string]any{{"file_name": "p.go", "mutations": places}}})
+	require.NoError(t, err)
+	found := filepath.Join(t.TempDir(), "found.json")
+	require.NoError(t, os.WriteFile(found, text, 0o600))
+	var out strings.Builder
+	err = run(t.Context(), append(append([]string{"-tree", dir, "-package", "p"}, args...), found), &out, io.Discard)
+	return out.String(), err
+}
+
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	dir := module(t)
+	negation := place{"CONDITIONALS_NEGATION", 4, 7}
+	boundary := place{"CONDITIONALS_BOUNDARY", 4, 7}
+	endless := place{"INCREMENT_DECREMENT", 11, 24}
+	wrong := place{"ARITHMETIC_BASE", 17, 50} // strings are not subtracted
+	out, err := try(t, dir, []string{"-patience", "5s"},
+		negation, boundary, endless, wrong,
+		place{"INVERT_ASSIGNMENTS", 12, 7}, place{"REMOVE_SELF_ASSIGNMENTS", 12, 7}, place{"CONDITIONALS_BOUNDARY", 11, 16})
+	require.ErrorIs(t, err, errLive)
+	require.Contains(t, out, "p/p.go:4:7 CONDITIONALS_BOUNDARY lives: if a > b {\n")
+	require.Contains(t, out, "p: 6 changes tried, 5 noticed (83.3 %), 1 of them as no test ended any more; 0 explained, 1 live; 1 more do not compile\n")
+
+	out, err = try(t, dir, []string{"-at", "p.go:4:7 CONDITIONALS_N"}, negation, boundary, negation)
+	require.NoError(t, err)
+	require.Contains(t, out, "p: 1 changes tried, 1 noticed (100.0 %)", "each is tried once")
+}
+
+func TestWhatCannotBeTried(t *testing.T) {
+	t.Parallel()
+	dir := module(t)
+	for name, c := range map[string]struct {
+		places []place
+		args   []string
+		says   string
+	}{
+		"nothing":         {nil, nil, "there is no change to be tried in p"},
+		"nothing there":   {[]place{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-at", "other"}, "there is no change to be tried in p"},
+		"past the end":    {[]place{{"CONDITIONALS_NEGATION", 400, 7}}, nil, "p/p.go:400:7 CONDITIONALS_NEGATION: the file has no such place"},
+		"another text":    {[]place{{"CONDITIONALS_NEGATION", 4, 2}}, nil, `nothing is known that could stand there instead of "if a > b {"`},
+		"another kind":    {[]place{{"OTHER", 4, 7}}, nil, "nothing is known"},
+		"no expression":   {nil, []string{"-at", "("}, "read -at"},
+		"another package": {[]place{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-package", "q"}, "read what is to be changed"},
+	} {
+		_, err := try(t, dir, c.args, c.places...)
+		require.ErrorContains(t, err, c.says, name)
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p", "more_test.go"), []byte("package p\n\nimport \"testing\"\n\nfunc TestNo(t *testing.T) { t.Fatal(\"it fails\") }\n"), 0o600))
+	_, err := try(t, dir, nil, place{"CONDITIONALS_NEGATION", 4, 7})
+	require.ErrorContains(t, err, "the tests of p do not pass without a change")
+	require.ErrorContains(t, err, "it fails")
 }

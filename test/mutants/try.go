@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+)
+
+// fate is what became of a change.
+type fate int
+
+const (
+	noticed  fate = iota // a test failed
+	hung                 // no test ended any more
+	lives                // all tests passed
+	unviable             // it does not compile
+)
+
+// bench tries changes of one package, one at a time: each worker has its own.
+type bench struct {
+	// tree is the repository, absolute, pkg the folder of the package in it.
+	tree, pkg string
+	// temp is where files of this bench are.
+	temp string
+	// patience is for how long no test may end before the tests are taken as hung.
+	patience time.Duration
+}
+
+// try runs the tests with a change; without one it says whether they pass as they are.
+// What the tests said is returned for an error to be read.
+func (b *bench) try(ctx context.Context, c *change) (fate, string, error) {
+	binary := filepath.Join(b.temp, "tests")
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary}
+	if c != nil {
+		overlay, err := b.overlay(*c)
+		if err != nil {
+			return 0, "", err
+		}
+		args = append(args, "-overlay", overlay)
+	}
+	build := exec.CommandContext(ctx, "go", append(args, "./"+b.pkg)...) //nolint:gosec // whoever runs this named the package
+	build.Dir = b.tree
+	if said, err := build.CombinedOutput(); err != nil {
+		if ctx.Err() != nil || c == nil {
+			return 0, string(said), fmt.Errorf("build the tests of %s: %w", b.pkg, err)
+		}
+		return unviable, string(said), nil
+	}
+	return b.run(ctx, binary)
+}
+
+// overlay has the file of a change as it is with it.
+func (b *bench) overlay(c change) (string, error) {
+	file := filepath.Join(b.tree, filepath.FromSlash(c.file))
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read what is to be changed: %w", err)
+	}
+	copied, overlay := filepath.Join(b.temp, "changed.go"), filepath.Join(b.temp, "overlay.json")
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {file: copied}})
+	if err == nil {
+		err = os.WriteFile(copied, changed(text, c), 0o600)
+	}
+	if err == nil {
+		err = os.WriteFile(overlay, list, 0o600)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the change: %w", err)
+	}
+	return overlay, nil
+}
+
+// run ends the tests once nothing has ended in them for as long as is waited.
+func (b *bench) run(ctx context.Context, binary string) (fate, string, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stalled := errors.New("no test ends any more")
+	watch := time.AfterFunc(b.patience, func() { stop(stalled) })
+	defer watch.Stop()
+	tests := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.timeout=0") //nolint:gosec // it was built here
+	tests.Dir = filepath.Join(b.tree, filepath.FromSlash(b.pkg))
+	tests.WaitDelay = time.Second // for what it has started
+	var said bytes.Buffer
+	read, write := io.Pipe()
+	tests.Stdout, tests.Stderr = write, write
+	over := make(chan struct{})
+	go func() { // ends with write
+		defer close(over)
+		lines := bufio.NewReader(read)
+		for {
+			line, err := lines.ReadBytes('\n')
+			said.Write(line)
+			if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("--- ")) {
+				watch.Reset(b.patience)
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	err := tests.Run()
+	_ = write.Close() // of a pipe in memory
+	<-over
+	var exit *exec.ExitError
+	switch {
+	case errors.Is(context.Cause(ctx), stalled):
+		return hung, said.String(), nil
+	case ctx.Err() != nil:
+		return 0, said.String(), fmt.Errorf("run the tests of %s: %w", b.pkg, context.Cause(ctx))
+	case err == nil:
+		return lives, said.String(), nil
+	case errors.As(err, &exit), errors.Is(err, exec.ErrWaitDelay):
+		return noticed, said.String(), nil
+	}
+	return 0, said.String(), fmt.Errorf("run the tests of %s: %w", b.pkg, err)
+}
