@@ -1,11 +1,14 @@
 package strategy_test
 
 import (
+	"fmt"
 	"iter"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor/strategy"
@@ -59,4 +62,110 @@ func TestHeartbeatAsksForTheSilent(t *testing.T) {
 	v := indexed{view: of3(idle("a", 0, beat(6*time.Second))), since: &since}
 	require.Equal(t, []string{"stop a hung"}, say(strategy.Heartbeat(2*time.Second).Decide(v, strategy.Tick{})))
 	require.Equal(t, noon.Add(-5*time.Second), since)
+}
+
+// whole is a view with an index that does what is said of one, in the plainest way.
+type whole struct{ view }
+
+func (w whole) Index() strategy.Index { return w }
+
+func (w whole) Census(kind, owner string, turn uint64) (n strategy.Census) {
+	for c := range w.Children() {
+		if c.Static || kind != "" && c.Kind != kind || owner != "" && c.Owner != owner {
+			continue
+		}
+		switch {
+		case c.State == messages.ChildWaiting && c.Turn <= turn:
+			n.Waiting++
+		case c.State == messages.ChildStopping:
+			n.Ending++
+		}
+		if c.Live() {
+			n.Live++
+		}
+	}
+	return n
+}
+
+func (w whole) Idle() iter.Seq[strategy.ChildView] {
+	all := slices.Collect(w.dynamic(messages.ChildIdle))
+	slices.SortStableFunc(all, func(a, b strategy.ChildView) int { return a.LastDone.Compare(b.LastDone) })
+	return slices.Values(all)
+}
+
+func (w whole) Failed() iter.Seq[strategy.ChildView] { return w.dynamic(messages.ChildFailed) }
+
+func (w whole) Silent(then time.Time) iter.Seq[strategy.ChildView] {
+	return func(yield func(strategy.ChildView) bool) {
+		for c := range w.Children() {
+			heard := c.HeardAt()
+			silent := !heard.IsZero() && heard.Before(then) || !c.HandlingSince.IsZero() && c.HandlingSince.Before(then)
+			if c.Live() && silent && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+func (w whole) dynamic(state messages.ChildState) iter.Seq[strategy.ChildView] {
+	return func(yield func(strategy.ChildView) bool) {
+		for c := range w.Children() {
+			if c.State == state && !c.Static && !yield(c) {
+				return
+			}
+		}
+	}
+}
+
+// An index makes a decision faster, and no other one: not in a chain, in which children end as it
+// is gone through, nor for children of one kind.
+func TestAnIndexDecidesNothing(t *testing.T) {
+	t.Parallel()
+	states := []messages.ChildState{
+		messages.ChildIdle, messages.ChildIdle, messages.ChildIdle, messages.ChildBusy, messages.ChildStarting,
+		messages.ChildStopping, messages.ChildWaiting, messages.ChildFailed, messages.ChildSuspended,
+	}
+	same := func(t *rapid.T) {
+		var v view
+		for i := range rapid.IntRange(2, 8).Draw(t, "children") {
+			c := child(fmt.Sprint("c", i), rapid.SampledFrom(states).Draw(t, "state"), time.Duration(rapid.IntRange(0, 120).Draw(t, "ago"))*time.Second,
+				ofKind(rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "kind")), ofOwner(rapid.SampledFrom([]string{"", "o", "p"}).Draw(t, "owner")))
+			c.Static = rapid.IntRange(0, 4).Draw(t, "static") == 0
+			c.Queue = rapid.IntRange(0, 1).Draw(t, "queue")
+			if heard := rapid.IntRange(0, 20).Draw(t, "heard"); heard > 0 {
+				beat(time.Duration(heard) * time.Second)(&c)
+			}
+			if c.State == messages.ChildBusy {
+				inCall(time.Duration(rapid.IntRange(0, 20).Draw(t, "in a call")) * time.Second)(&c)
+			}
+			if i == 0 {
+				c.State, c.Static = messages.ChildWaiting, false
+			}
+			if c.State == messages.ChildWaiting {
+				c.Turn = uint64(i + 1)
+			}
+			v.children = append(v.children, c)
+		}
+		one := rapid.Custom(func(t *rapid.T) strategy.Strategy {
+			n := rapid.IntRange(1, 4).Draw(t, "n")
+			s := rapid.SampledFrom([]strategy.Strategy{
+				strategy.LRU(n), strategy.LRUQueue(n, 1), strategy.Quota(n), strategy.IdleTTL(time.Minute), strategy.Hibernating(strategy.LRU(n)), strategy.Heartbeat(time.Duration(n) * time.Second),
+			}).Draw(t, "strategy")
+			for _, kind := range rapid.SampledFrom([][]string{nil, nil, nil, {"k"}, {"l"}, {"k", "k"}, {"k", "l"}}).Draw(t, "for") {
+				s = strategy.For(kind, s)
+			}
+			return s
+		})
+		s := strategy.Chain(rapid.SliceOfN(one, 1, 4).Draw(t, "strategies")...)
+		var ev strategy.Event = strategy.Tick{}
+		if rapid.IntRange(0, 3).Draw(t, "tick") > 0 {
+			ev = strategy.Spawning{Key: "c0"}
+		}
+		require.Equal(t, s.Decide(v, ev), s.Decide(whole{v}, ev))
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		for range 100 { // it takes many for the few that matter
+			same(t)
+		}
+	})
 }
