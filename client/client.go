@@ -84,6 +84,9 @@ func New(o Options) (*Client, error) {
 // URL is where the server is.
 func (c *Client) URL() string { return c.o.URL }
 
+// Token is what it shows to the server, "" for nothing.
+func (c *Client) Token() string { return c.o.Token }
+
 // Close gives the connections up.
 func (c *Client) Close() {
 	if c.own != nil {

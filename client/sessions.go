@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -22,6 +23,16 @@ func (c *Client) Health(ctx context.Context) (Health, error) {
 func (c *Client) Ready(ctx context.Context) error {
 	var told struct{ OK bool }
 	return c.ask(ctx, http.MethodGet, "readyz", nil, nil, &told)
+}
+
+// Serves asks whether there is anything at a path of the server, such as "e2b/sandboxes".
+func (c *Client) Serves(ctx context.Context, path string) (bool, error) {
+	var told json.RawMessage
+	err := c.ask(ctx, http.MethodGet, path, nil, nil, &told)
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // Drain asks a server that is a node of a fleet to begin nothing more, and to end once what

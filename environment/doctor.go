@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
+	"github.com/coppice-run/coppice/internal/shell"
 )
 
 // DoctorOptions says what [Doctor] looks at. The zero value of each field is its
@@ -232,7 +233,7 @@ func (x *examination) folders() {
 	if x.cwd = cwd; err != nil {
 		x.find(checkFolders, FindingFailed, "name a folder that is there with --cwd", "%v", err)
 	}
-	place, mend := x.home.Dir(), "mkdir -m 700 -p "+quoteShell(x.home.Dir())
+	place, mend := x.home.Dir(), "mkdir -m 700 -p "+shell.Quote(x.home.Dir())
 	if _, err := os.Lstat(place); errors.Is(err, os.ErrNotExist) {
 		place = x.home.Path
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
+	"github.com/coppice-run/coppice/internal/shell"
 )
 
 // cleanWait bounds the wait for others that change the shared gateways, and the end of what
@@ -34,12 +35,12 @@ func (x *examination) permissions() {
 	}
 	for i, l := range loose {
 		if i == looseMost {
-			x.find(checkPermissions, FindingFailed, "chmod -R go= "+quoteShell(x.home.Dir()), "there are more in %s", x.home.Dir())
+			x.find(checkPermissions, FindingFailed, "chmod -R go= "+shell.Quote(x.home.Dir()), "there are more in %s", x.home.Dir())
 			break
 		}
-		mend := "chmod go= " + quoteShell(l.Path)
+		mend := "chmod go= " + shell.Quote(l.Path)
 		if strings.HasPrefix(l.Why, "belongs") {
-			mend = "chown " + strconv.Itoa(os.Getuid()) + " " + quoteShell(l.Path) + " (as that user or root)"
+			mend = "chown " + strconv.Itoa(os.Getuid()) + " " + shell.Quote(l.Path) + " (as that user or root)"
 		}
 		x.find(checkPermissions, FindingFailed, mend, "%s %s: there may be tokens and what sessions showed in it", l.Path, l.Why)
 	}
@@ -49,7 +50,7 @@ func (x *examination) permissions() {
 		x.find(checkPermissions, FindingFailed, "", "%v", err)
 	}
 	for _, l := range modules {
-		x.find(checkPermissions, FindingFailed, "chmod go-w "+quoteShell(l.Path), "%s %s: every session runs what is in it", l.Path, l.Why)
+		x.find(checkPermissions, FindingFailed, "chmod go-w "+shell.Quote(l.Path), "%s %s: every session runs what is in it", l.Path, l.Why)
 	}
 	if len(loose)+len(modules) == 0 && err == nil {
 		x.ok(checkPermissions, "only you can read what is in %s", x.home.Dir())
@@ -146,15 +147,4 @@ func count(n int, noun string) string {
 		return "1 " + noun
 	}
 	return strconv.Itoa(n) + " " + noun + "s"
-}
-
-// quoteShell writes text as a word of a POSIX shell.
-func quoteShell(s string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+:@%,", r)
-	}
-	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
+	"github.com/coppice-run/coppice/internal/shell"
 )
 
 // python looks for an interpreter and its packages, as a host would.
@@ -28,7 +29,7 @@ func (x *examination) python() {
 		x.find(checkPython, state, mendStep(s), "%s (%s) %s; it is passed over", s.Name, s.Path, s.Why)
 	}
 	if env.Unused != "" {
-		x.find(checkPython, FindingWarning, "name it with --python "+quoteShell(env.Unused), "%s is not used for sessions in %s: %s", env.Unused, x.cwd, whyUnused)
+		x.find(checkPython, FindingWarning, "name it with --python "+shell.Quote(env.Unused), "%s is not used for sessions in %s: %s", env.Unused, x.cwd, whyUnused)
 	}
 	if env.Python == nil {
 		x.find(checkPython, FindingFailed, "install Python from your system's packages or python.org, or name one with --python", "%s", env.Problem)
@@ -56,7 +57,7 @@ func mendStep(s Step) string {
 	case s.Name == pyenv.SourcePython || s.Name == pyenv.SourcePython3:
 		return "take it out of PATH, or install it again"
 	default:
-		return "python3 -m venv --clear " + quoteShell(venvOfStep(s.Path))
+		return "python3 -m venv --clear " + shell.Quote(venvOfStep(s.Path))
 	}
 }
 
@@ -77,7 +78,7 @@ func (x *examination) packages() {
 		x.skip(checkPackages, "an external gateway is set: none are needed here")
 		return
 	}
-	pip := quoteShell(x.env.Python.Path) + " -m pip install"
+	pip := shell.Quote(x.env.Python.Path) + " -m pip install"
 	missing := pyenv.Missing(x.env.Packages)
 	var have, old []string
 	for _, p := range x.env.Packages {
@@ -117,7 +118,7 @@ func (x *examination) managed() {
 	case s.State == Absent:
 		x.skip(checkManaged, "it was not set up; coppice setup makes one")
 	case s.State == Foreign:
-		x.find(checkManaged, FindingWarning, "move "+quoteShell(s.Dir)+" away, then coppice setup", "%s: %s", s.Dir, s.Why)
+		x.find(checkManaged, FindingWarning, "move "+shell.Quote(s.Dir)+" away, then coppice setup", "%s: %s", s.Dir, s.Why)
 	default:
 		x.find(checkManaged, FindingWarning, "coppice setup", "%s is %s: %s", s.Dir, s.State, s.Why)
 	}
@@ -175,7 +176,7 @@ func (x *examination) external() {
 func (x *examination) shared() {
 	all, err := sharedgateway.Look(x.ctx, x.sharedDir())
 	if err != nil {
-		x.find(checkShared, FindingFailed, "chmod u+rw "+quoteShell(x.sharedDir()+"/gateway.json"), "%v", err)
+		x.find(checkShared, FindingFailed, "chmod u+rw "+shell.Quote(x.sharedDir()+"/gateway.json"), "%v", err)
 		return
 	}
 	alive := 0
@@ -279,7 +280,7 @@ func (x *examination) modules() {
 	for _, m := range modules {
 		if m.Problem != "" {
 			bad = true
-			x.find(checkModules, FindingWarning, "mend or remove "+quoteShell(m.Path), "%s is not loaded: %s", m.Path, m.Problem)
+			x.find(checkModules, FindingWarning, "mend or remove "+shell.Quote(m.Path), "%s is not loaded: %s", m.Path, m.Problem)
 		}
 	}
 	if !bad {

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/machine"
@@ -128,16 +127,6 @@ func TestEscapeFinding(t *testing.T) {
 	f := escapeFinding(checkIsolation, "landlock", append(held, Escape{Attempt: "read a secret", Promised: true, Detail: "secret"}))
 	require.Equal(t, FindingFailed, f.State)
 	require.Contains(t, f.Detail, "code could read a secret (secret)")
-}
-
-// TestQuoteShell makes words that a shell takes as they are.
-func TestQuoteShell(t *testing.T) {
-	t.Parallel()
-	got := map[string]string{}
-	for _, s := range []string{"/a/b-c", "/a b", "it's", "", "$HOME"} {
-		got[s] = quoteShell(s)
-	}
-	require.Empty(t, cmp.Diff(map[string]string{"/a/b-c": "/a/b-c", "/a b": "'/a b'", "it's": `'it'\''s'`, "": "''", "$HOME": "'$HOME'"}, got))
 }
 
 // TestMendStep names the environment, not the interpreter in it.

@@ -25,6 +25,7 @@ type healthFlags struct {
 	wait    time.Duration
 	json    bool
 	ready   bool
+	export  string
 }
 
 // healthReport is what health --json prints.
@@ -35,7 +36,12 @@ type healthReport struct {
 	Server *client.Health `json:"server,omitempty"`
 	// Problem is why it is not healthy.
 	Problem string `json:"problem,omitempty"`
+	// exports are the lines of --export.
+	exports []string
 }
+
+// errNotServed is what no waiting changes.
+var errNotServed = errors.New("does not serve clients")
 
 func (a *app) healthCommand() *cobra.Command {
 	f := healthFlags{timeout: healthTimeout}
@@ -54,11 +60,15 @@ that are kept.
 --wait asks again and again, for so long at most, until the server is well: a script that has
 started one goes on once it takes requests.
 
+--export prints what the SDKs of e2b, or the clients of jupyter, have to find in their environment,
+the token among it, for a shell to read, once the server is well.
+
 --url asks the server at an address, with the token of COPPICE_TOKEN. Without its token
 a server says that it lives, and no more.`,
 		Example: `  coppice health
   coppice health --ready
   coppice serve & coppice health --wait 30s
+  eval "$(coppice health --export e2b)"
   coppice health --url http://127.0.0.1:7788 --timeout 2s --json`,
 		Errors: console.ServerFailure,
 		Run:    func(ctx context.Context, _ []string) error { return a.health(ctx, f) },
@@ -67,6 +77,7 @@ a server says that it lives, and no more.`,
 	cmd.Flags().Var((*console.Time)(&f.timeout), "timeout", "how long it may take to answer: seconds, or a time such as 2s")
 	cmd.Flags().Var((*console.Time)(&f.wait), "wait", "how long to wait for a server that is well: seconds, or a time such as 30s (default: not at all)")
 	cmd.Flags().BoolVar(&f.ready, "ready", false, "want it to take requests that begin something, too")
+	cmd.Flags().StringVar(&f.export, "export", "", "print the environment of other clients, for a shell: e2b or jupyter")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object")
 	return cmd
 }
@@ -76,6 +87,9 @@ func (a *app) health(ctx context.Context, f healthFlags) error {
 		return console.Usagef("--timeout must be longer than nothing, not %s", f.timeout)
 	}
 	r := healthReport{URL: f.url}
+	if f.export != "" && (f.json || clientKinds[f.export].path == "") {
+		return console.Usagef("--export prints what a shell reads, for e2b or jupyter, not %q, and not with --json", f.export)
+	}
 	if f.wait < 0 {
 		return console.Usagef("--wait must not be less than nothing, as %s is", f.wait)
 	}
@@ -99,6 +113,10 @@ func (a *app) health(ctx context.Context, f healthFlags) error {
 	case err != nil:
 		return &console.Exit{Code: console.Raised, Err: err}
 	}
+	if f.export != "" {
+		a.Out.Lines(r.exports...)
+		return nil
+	}
 	a.Out.Lines(healthLine(r))
 	return nil
 }
@@ -108,7 +126,7 @@ func (a *app) awaitHealth(ctx context.Context, f healthFlags, r *healthReport) e
 	for until := time.Now().Add(f.wait); ; {
 		err := a.askHealth(ctx, f, r)
 		left := time.Until(until)
-		if _, wrong := errors.AsType[console.UsageError](err); err == nil || wrong || f.wait == 0 {
+		if _, wrong := errors.AsType[console.UsageError](err); err == nil || wrong || errors.Is(err, errNotServed) || f.wait == 0 {
 			return err
 		}
 		if left <= 0 {
@@ -143,6 +161,15 @@ func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) err
 	r.Server = &h
 	if h.Status != "ok" {
 		return fmt.Errorf("the server at %s is %s: it takes no more requests", r.URL, h.Status)
+	}
+	if k, asked := clientKinds[f.export]; asked {
+		switch there, err := c.Serves(asking, k.path); {
+		case err != nil:
+			return fmt.Errorf("ask the server at %s whether it serves clients of %s: %w", r.URL, f.export, err)
+		case !there:
+			return fmt.Errorf("the server at %s %w of %s: start it with coppice serve --%s", r.URL, errNotServed, f.export, f.export)
+		}
+		r.exports = k.exports(r.URL, c.Token())
 	}
 	if !f.ready {
 		return nil

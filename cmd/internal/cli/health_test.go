@@ -4,10 +4,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/client"
 )
 
 // TestHealth: the exit code is 0 for a server that takes requests and 1 for any other.
@@ -122,4 +125,39 @@ func TestHealthWaits(t *testing.T) {
 	require.Equal(t, 2, code, told)
 	code, _, told = p.run("", "health", "--wait", "-1")
 	require.Equal(t, 2, code, told)
+}
+
+// TestExport prints for a shell what other clients have to find, from a server that serves them.
+func TestExport(t *testing.T) {
+	t.Parallel()
+	answers := map[string]string{
+		"GET /api/health": `{"status":"ok","version":"1.2.0"}`, "GET /e2b/sandboxes": `[]`, "GET /jupyter/api": `{"version":"2"}`,
+	}
+	p := newPlace(t, answers)
+	code, out, told := p.run("", "health", "--export", "e2b")
+	require.Zero(t, code, told)
+	record, _, err := client.ReadRecord(filepath.Join(p.home, ".coppice", "serve.json"))
+	require.NoError(t, err)
+	require.Equal(t, "export E2B_API_URL="+record.URL+"/e2b\nexport E2B_SANDBOX_URL="+record.URL+"/e2b\nexport E2B_API_KEY="+record.Token+"\n", out)
+	code, out, told = p.run("", "health", "--wait", "1m", "--export", "jupyter")
+	require.Zero(t, code, told)
+	require.Equal(t, "export JUPYTER_GATEWAY_URL="+record.URL+"/jupyter\nexport JUPYTER_GATEWAY_AUTH_TOKEN="+record.Token+"\n", out)
+
+	require.Equal(t, []string{"export E2B_API_KEY='a $(b)'"}, clientKinds["e2b"].exports("http://x", "a $(b)")[2:], "a shell runs nothing of a token")
+
+	delete(answers, "GET /e2b/sandboxes")
+	p = newPlace(t, answers)
+	code, out, told = p.run("", "health", "--wait", "1h", "--export", "e2b")
+	require.Equal(t, 1, code)
+	require.Empty(t, out)
+	require.Contains(t, told, "does not serve clients of e2b: start it with coppice serve --e2b")
+	answers["GET /e2b/sandboxes"] = `hello`
+	code, _, told = newPlace(t, answers).run("", "health", "--export", "e2b")
+	require.Equal(t, 1, code)
+	require.Contains(t, told, "whether it serves clients of e2b")
+	for _, args := range [][]string{{"--export", "mcp"}, {"--export", "e2b", "--json"}} {
+		code, _, told = p.run("", append([]string{"health"}, args...)...)
+		require.Equal(t, 2, code)
+		require.Contains(t, told, "--export prints what a shell reads")
+	}
 }

@@ -356,10 +356,10 @@ func (a *app) tellWhere(f serveFlags, r client.Record, path, page string) error 
 	}
 	a.tellFleet(f.member)
 	if f.e2b {
-		a.tellE2B(r, path)
+		tellClients(a.Out, "E2B's SDKs", "e2b", r)
 	}
 	if f.jupyter {
-		a.tellJupyter(r, path)
+		tellClients(a.Out, "Jupyter's clients", "jupyter", r)
 	}
 	if f.mcp.on {
 		a.Out.Lines("for agents over MCP: "+r.URL+mcpserver.Path, "  with the header Authorization: Bearer, and the token in "+path)

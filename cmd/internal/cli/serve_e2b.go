@@ -9,7 +9,6 @@ import (
 	"log/slog"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/e2b"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -81,16 +80,4 @@ func (f serveFlags) debug(ctx context.Context, api *e2b.API, logger *slog.Logger
 	}
 	logger.Warn("everyone on this machine can run code as you: --e2b-debug asks for no token", "at", e2b.DebugAddrs)
 	return end, nil
-}
-
-// tellE2B prints what E2B's SDKs have to find in their environment. The key is the token
-// of the server: only a terminal is given it.
-func (a *app) tellE2B(r client.Record, path string) {
-	at := r.URL + e2b.Base
-	a.Out.Lines("for E2B's SDKs:", "  export E2B_API_URL="+at, "  export E2B_SANDBOX_URL="+at)
-	if a.Out.Terminal {
-		a.Out.Lines("  export E2B_API_KEY=" + r.Token)
-	} else {
-		a.Out.Lines("  and E2B_API_KEY: the token in " + path)
-	}
 }

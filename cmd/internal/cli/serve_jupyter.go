@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/jupyterapi"
 	"github.com/coppice-run/coppice/cmd/internal/version"
@@ -30,15 +29,4 @@ func (f serveFlags) kernels(host *coppice.Host, cwd string, logger *slog.Logger)
 		return api, nil
 	}
 	return api, api.Mounts()
-}
-
-// tellJupyter prints what Jupyter's clients have to be told. Only a terminal is given the
-// token.
-func (a *app) tellJupyter(r client.Record, path string) {
-	a.Out.Lines("for Jupyter's clients, as the URL of a server that runs:", "  "+r.URL+jupyterapi.Base)
-	if a.Out.Terminal {
-		a.Out.Lines("  export JUPYTER_GATEWAY_URL="+r.URL+jupyterapi.Base, "  export JUPYTER_GATEWAY_AUTH_TOKEN="+r.Token)
-	} else {
-		a.Out.Lines("  with the token in " + path)
-	}
 }

@@ -18,12 +18,12 @@ func TestTheTokenForJupyterIsForATerminal(t *testing.T) {
 		f := serveFlags{jupyter: true}
 		record := client.Record{URL: "http://127.0.0.1:7", Token: "sesame"}
 		require.NoError(t, a.tellWhere(f, record, "/x/serve.json", "/x/serve.html"))
-		require.Contains(t, stdout.String(), "  http://127.0.0.1:7/jupyter\n")
+		require.Contains(t, stdout.String(), "http://127.0.0.1:7/jupyter")
 		if terminal {
 			require.Contains(t, stdout.String(), "export JUPYTER_GATEWAY_AUTH_TOKEN=sesame\n")
 		} else {
 			require.NotContains(t, stdout.String(), "sesame")
-			require.Contains(t, stdout.String(), "the token in /x/serve.json")
+			require.Contains(t, stdout.String(), `eval "$(coppice health --export jupyter)"`)
 		}
 		a, stdout, _ = testApp(t, "")
 		f.json = true
