@@ -185,7 +185,7 @@ flaky: test-env ## Run tests N (10) times beside a load, keep what failures say 
 STARVED_FLAGS ?=
 
 # The folders whose code is changed, one place at a time, and which places: a regular expression
-# for file:line:column KIND, such as life.go:33.
+# for file:line:column KIND, such as life.go:33. RUN names the tests, for who writes one.
 MUTANTS ?= supervisor/strategy supervisor actors/gateway fleet
 AT ?=
 GREMLINS := $(CACHE)/bin/gremlins
@@ -201,7 +201,7 @@ mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place (AT), a
 		printf '==> changes in %s\n' "$$dir"; found="$(HERE)/mutants/$$(echo "$$dir" | tr / -).json"; \
 		( cd "$(CACHE)/mutants/tree" && "$(HERE)/bin/gremlins" unleash "./$$dir" --dry-run --silent --exclude-files '/' \
 			--invert-logical --invert-loopctrl --invert-assignments --remove-self-assignments -o "$$found" ) && \
-		RAPID_CHECKS=10 "$(HERE)/bin/mutants" -tree "$(HERE)/mutants/tree" -package "$$dir" -at "$(AT)" "$$found" || status=1; \
+		RAPID_CHECKS=10 "$(HERE)/bin/mutants" -tree "$(HERE)/mutants/tree" -package "$$dir" -at "$(AT)" -run "$(RUN)" "$$found" || status=1; \
 	done; exit $$status
 
 $(GREMLINS): tools/mutants/go.mod tools/mutants/go.sum

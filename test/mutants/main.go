@@ -45,6 +45,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	tree := flags.String("tree", ".", "the repository, as it was when gremlins read it")
 	dir := flags.String("package", "", "the folder that is changed, with slashes")
 	only := flags.String("at", "", "only changes that this regular expression finds in file:line:column KIND")
+	tests := flags.String("run", "", "only the tests that match, as for go test: for who writes one")
 	patience := flags.Duration("patience", 20*time.Second, "the tests are hung when none of them ends for so long")
 	workers := flags.Int("workers", runtime.NumCPU(), "changes that are tried at a time")
 	if err := flags.Parse(args); err != nil {
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	if len(todo) == 0 {
 		return fmt.Errorf("there is no change to be tried in %s", *dir)
 	}
-	return tryAll(ctx, bench{tree: top, pkg: *dir, patience: *patience}, todo, max(*workers, 1), out, progress)
+	return tryAll(ctx, bench{tree: top, pkg: *dir, tests: *tests, patience: *patience}, todo, max(*workers, 1), out, progress)
 }
 
 // tried is a change with what became of it.

@@ -124,6 +124,8 @@ func TestChanges(t *testing.T) {
 	out, err = try(t, dir, []string{"-at", "p.go:4:7 CONDITIONALS_N"}, negation, boundary, negation)
 	require.NoError(t, err)
 	require.Contains(t, out, "p: 1 changes tried, 1 noticed (100.0 %)", "each is tried once")
+	_, err = try(t, dir, []string{"-run", "TestSum"}, negation)
+	require.ErrorIs(t, err, errLive)
 }
 
 func TestWhatCannotBeTried(t *testing.T) {

@@ -28,6 +28,8 @@ const (
 type bench struct {
 	// tree is the repository, absolute, pkg the folder of the package in it.
 	tree, pkg string
+	// tests are those that are run, as for go test: "" for all.
+	tests string
 	// temp is where files of this bench are.
 	temp string
 	// patience is for how long no test may end before the tests are taken as hung.
@@ -85,7 +87,7 @@ func (b *bench) run(ctx context.Context, binary string) (fate, string, error) {
 	stalled := errors.New("no test ends any more")
 	watch := time.AfterFunc(b.patience, func() { stop(stalled) })
 	defer watch.Stop()
-	tests := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.timeout=0") //nolint:gosec // it was built here
+	tests := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.timeout=0", "-test.run="+b.tests) //nolint:gosec // it was built here
 	tests.Dir = filepath.Join(b.tree, filepath.FromSlash(b.pkg))
 	tests.WaitDelay = time.Second // for what it has started
 	var said bytes.Buffer
