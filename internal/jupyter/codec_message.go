@@ -81,10 +81,10 @@ type message struct {
 func decodeParts(channel string, head, parent, metadata, content []byte) (message, error) {
 	m := message{channel: channel, metadata: metadata, content: content}
 	if json.Unmarshal(head, &m.header) != nil {
-		return message{}, frameError("the header is not readable")
+		return message{}, messageError("the header is not readable")
 	}
 	if len(parent) > 0 && json.Unmarshal(parent, &m.parent) != nil {
-		return message{}, frameError("the parent header is not readable")
+		return message{}, messageError("the parent header is not readable")
 	}
 	return m, m.check()
 }
@@ -108,7 +108,7 @@ func decodeLegacy(data []byte) (message, error) {
 // check refuses what cannot be routed.
 func (m *message) check() error {
 	if m.header.MsgType == "" {
-		return frameError("a message without a type")
+		return messageError("it has no type")
 	}
 	return nil
 }

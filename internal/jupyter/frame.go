@@ -19,6 +19,14 @@ var errFrame = errors.New("malformed frame")
 // frameError says what is wrong with a frame.
 func frameError(what string) error { return fmt.Errorf("%w: %s", errFrame, what) }
 
+// errMessage stands for a frame in good form around what is not a message: its server has passed
+// on what the kernel sent. An interrupt can end ipykernel's sending of one half-way, and the next
+// one goes out as the rest of it.
+var errMessage = errors.New("malformed message")
+
+// messageError says what is wrong with a message.
+func messageError(what string) error { return fmt.Errorf("%w: %s", errMessage, what) }
+
 // frame is a message on its way out.
 type frame struct {
 	channel string

@@ -87,29 +87,30 @@ func TestDecodeFrameRefuses(t *testing.T) {
 		v1   bool
 		kind int
 		data []byte
+		what string
 	}{
-		"text in v1":            {true, websocket.TextMessage, []byte(legacy)},
-		"nothing":               {true, websocket.BinaryMessage, nil},
-		"too few offsets":       {true, websocket.BinaryMessage, v1Frame("iopub", head, parent, "{}")},
-		"offset backwards":      {true, websocket.BinaryMessage, backwards},
-		"offset beyond the end": {true, websocket.BinaryMessage, beyond},
-		"absurd count":          {true, websocket.BinaryMessage, bytes.Repeat([]byte{0xff}, 64)},
-		"offsets cut off":       {true, websocket.BinaryMessage, binary.LittleEndian.AppendUint64(nil, 6)},
-		"header no JSON":        {true, websocket.BinaryMessage, v1Frame("iopub", "x", parent, "{}", "{}")},
-		"header no object":      {true, websocket.BinaryMessage, v1Frame("iopub", "[]", parent, "{}", "{}")},
-		"no type":               {true, websocket.BinaryMessage, v1Frame("iopub", "{}", parent, "{}", "{}")},
-		"parent no object":      {true, websocket.BinaryMessage, v1Frame("iopub", head, "7", "{}", "{}")},
-		"legacy no JSON":        {false, websocket.TextMessage, []byte("{")},
-		"legacy no type":        {false, websocket.TextMessage, []byte("{}")},
-		"binary nothing":        {false, websocket.BinaryMessage, []byte{0, 0, 0}},
-		"binary no parts":       {false, websocket.BinaryMessage, make([]byte, 8)},
-		"binary absurd count":   {false, websocket.BinaryMessage, bytes.Repeat([]byte{0xff}, 64)},
-		"binary offset beyond":  {false, websocket.BinaryMessage, binBeyond},
+		"text in v1":            {true, websocket.TextMessage, []byte(legacy), "frame"},
+		"nothing":               {true, websocket.BinaryMessage, nil, "frame"},
+		"too few offsets":       {true, websocket.BinaryMessage, v1Frame("iopub", head, parent, "{}"), "frame"},
+		"offset backwards":      {true, websocket.BinaryMessage, backwards, "frame"},
+		"offset beyond the end": {true, websocket.BinaryMessage, beyond, "frame"},
+		"absurd count":          {true, websocket.BinaryMessage, bytes.Repeat([]byte{0xff}, 64), "frame"},
+		"offsets cut off":       {true, websocket.BinaryMessage, binary.LittleEndian.AppendUint64(nil, 6), "frame"},
+		"header no JSON":        {true, websocket.BinaryMessage, v1Frame("iopub", "x", parent, "{}", "{}"), "message"},
+		"header no object":      {true, websocket.BinaryMessage, v1Frame("iopub", "[]", parent, "{}", "{}"), "message"},
+		"no type":               {true, websocket.BinaryMessage, v1Frame("iopub", "{}", parent, "{}", "{}"), "message"},
+		"parent no object":      {true, websocket.BinaryMessage, v1Frame("iopub", head, "7", "{}", "{}"), "message"},
+		"legacy no JSON":        {false, websocket.TextMessage, []byte("{"), "frame"},
+		"legacy no type":        {false, websocket.TextMessage, []byte("{}"), "message"},
+		"binary nothing":        {false, websocket.BinaryMessage, []byte{0, 0, 0}, "frame"},
+		"binary no parts":       {false, websocket.BinaryMessage, make([]byte, 8), "frame"},
+		"binary absurd count":   {false, websocket.BinaryMessage, bytes.Repeat([]byte{0xff}, 64), "frame"},
+		"binary offset beyond":  {false, websocket.BinaryMessage, binBeyond, "frame"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, err := jupyter.DecodeFrame(tc.v1, tc.kind, tc.data)
-			require.ErrorContains(t, err, "malformed frame")
+			require.ErrorContains(t, err, "malformed "+tc.what)
 		})
 	}
 }

@@ -37,6 +37,8 @@ type Kernel struct {
 	bye sync.Once
 	// loops joins the reader, and with it the writer.
 	loops sync.WaitGroup
+	// mangled is how many of its messages were none, sound how many were since; of the reader.
+	mangled, sound int
 	// life ends when the kernel is lost.
 	life context.Context
 	end  context.CancelFunc

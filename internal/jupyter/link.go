@@ -2,6 +2,7 @@ package jupyter
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"time"
@@ -12,6 +13,13 @@ import (
 // keepBuffer is the size of the frame buffer that is kept for the next frame.
 // One large message must not cost its size for ever.
 const keepBuffer = 1 << 20
+
+// mostMangled is how often a kernel may send what is not a message, before it is taken for lost;
+// once it has sent soundMessages that are, it may so often again. An interrupt hits one in thousands.
+const (
+	mostMangled   = 3
+	soundMessages = 100
+)
 
 // link is one WebSocket to a kernel. A kernel has one at a time and, after a
 // connection broke, another one.
@@ -90,9 +98,16 @@ func (k *Kernel) readLoop(l *link) *LostError {
 			return why
 		}
 		m, err := decodeFrame(k.v1, kind, buf.Bytes())
-		if err != nil {
+		switch {
+		case errors.Is(err, errMessage) && k.mangled < mostMangled:
+			k.mangled, k.sound = k.mangled+1, 0 // what was in it is asked for, as after a connection that broke
+			return &LostError{Reason: "the kernel sent something that is not a message", Err: err}
+		case err != nil:
 			k.lose(&LostError{Reason: "the server sent something that is not a message", Err: err})
 			return nil
+		}
+		if k.sound++; k.sound >= soundMessages {
+			k.mangled = 0
 		}
 		k.client.trace(TraceRecord{
 			Direction: Received, Kernel: k.id, Channel: m.channel, Type: m.header.MsgType,

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/jupyter"
@@ -104,6 +105,31 @@ func TestReconnectWhileIdle(t *testing.T) {
 		_, out := run(t, k, "out here")
 		require.Equal(t, "here\n", out.text("stdout"))
 	}
+}
+
+// An interrupt can mangle what ipykernel sends. What was in it is asked for, and the kernel goes
+// on; one that mangles everything is lost.
+func TestAMangledMessage(t *testing.T) {
+	t.Parallel()
+	mangled := v1Frame("iopub", "<IDS|MSG>", "{}", "{}", "{}") // the rest of one, and the next
+	mangle := func(c *fakegateway.Cell) {
+		c.Kernel.Lose(2)
+		c.Kernel.Raw(websocket.BinaryMessage, mangled)
+	}
+	k, fk := fakeKernel(t, printed(300, map[int]func(*fakegateway.Cell){50: mangle, 51: mangle, 200: mangle, 299: mangle}))
+	k.EnableReplay()
+	r, out := run(t, k, "print")
+	require.Equal(t, jupyter.ReplyOK, r.Status)
+	require.Equal(t, numbered(300), out.text("stdout"))
+	require.Empty(t, r.Incomplete)
+	require.Equal(t, 1, fk.Received("execute_request"))
+	require.Equal(t, fk.ID(), k.ID())
+
+	require.Eventually(t, func() bool {
+		fk.Raw(websocket.BinaryMessage, mangled)
+		return k.Err() != nil
+	}, patience, tick)
+	require.ErrorContains(t, k.Err(), "not a message: malformed message: the header is not readable")
 }
 
 // A request that the kernel certainly never got is sent again; one of which
