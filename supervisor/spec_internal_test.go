@@ -45,3 +45,29 @@ func TestTheGraceHalves(t *testing.T) {
 	s.ctx.c.depth = 2
 	require.Equal(t, lastGrace/8, s.grace())
 }
+
+// opened is a Handler that tells how deep its supervisor is.
+type opened struct {
+	BaseHandler
+	depth *int
+}
+
+func (o opened) Open(s *Supervisor) error {
+	*o.depth = int(s.ctx.c.depth)
+	return nil
+}
+
+// TestDepth counts the floors from the top, which is what the graces go by.
+func TestDepth(t *testing.T) {
+	t.Parallel()
+	var depths [3]int
+	var child []Spec
+	for i := len(depths) - 1; i >= 0; i-- {
+		o := Options{Handler: opened{depth: &depths[i]}, Children: child}
+		child = []Spec{{Key: "below", New: func() Behaviour { return New(o) }}}
+	}
+	sys, err := Start(t.Context(), SystemOptions{Children: child})
+	require.NoError(t, err)
+	sys.Shutdown(t.Context())
+	require.Equal(t, [...]int{1, 2, 3}, depths)
+}
