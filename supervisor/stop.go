@@ -164,6 +164,7 @@ func (s *Supervisor) Terminate(_ *Ctx, exit Exit) {
 			s.stop(ch, down, sequelForget)
 		}
 	}
+	s.settle() // the deadlines of those that end begin now, and not with the first that ends
 	hurry, fenced := s.sys.hurry.wait(), c.over()
 	for s.readBox(); s.live > 0 && !s.fenced(); s.readBox() {
 		s.stopStatic(down)
