@@ -29,6 +29,7 @@ func TestTheHandlerIsAskedOnce(t *testing.T) {
 		gate := sys.Ref("gate")
 		a := submit(t, gate, "a", 1)
 		b := []supervisor.Reply[any]{submit(t, gate, "b", 2), submit(t, gate, "b", 3), submit(t, gate, "b", 4)}
+		synctest.Wait()
 		require.Equal(t, []string{"a busy", "b waiting"}, states(t, gate))
 		require.Equal(t, []string{"a 1", "b 2"}, asked)
 
@@ -41,9 +42,11 @@ func TestTheHandlerIsAskedOnce(t *testing.T) {
 		g.open["b"] <- errTest
 		require.ErrorIs(t, refusal(t, b[1]), supervisor.ErrLost)
 		require.ErrorIs(t, refusal(t, b[2]), supervisor.ErrExhausted)
+		synctest.Wait()
 		require.Equal(t, []string{"b failed"}, states(t, gate))
 
 		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("b", supervisor.Exit{})) })
+		synctest.Wait()
 		require.Equal(t, []string{"b idle"}, states(t, gate))
 		require.Equal(t, []string{"a 1", "b 2"}, asked)
 
@@ -53,9 +56,11 @@ func TestTheHandlerIsAskedOnce(t *testing.T) {
 			require.ErrorIs(t, refusal(t, failing), supervisor.ErrLost)
 		}
 		a = submit(t, gate, "a", 6)
+		synctest.Wait()
 		require.Equal(t, []string{"b failed", "a busy"}, states(t, gate))
 		in(t, gate, func(s *supervisor.Supervisor) { require.True(t, s.Restart("b", supervisor.Exit{})) })
 		last := submit(t, gate, "b", 7)
+		synctest.Wait()
 		require.Equal(t, []string{"b waiting", "a busy"}, states(t, gate))
 		require.Equal(t, []string{"a 1", "b 2", "a 6", "b 7"}, asked, "work has come that it may be for")
 		g.open["a"] <- nil

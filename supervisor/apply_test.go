@@ -81,6 +81,7 @@ func TestARestartThatIsUnderWay(t *testing.T) {
 			require.True(t, sys.Ref("s", "b").Tell(errTest))
 			synctest.Wait()
 		}
+		synctest.Wait()
 		require.Equal(t, []string{"a restarting", "b idle"}, states(t, sys.Ref("s")))
 		require.Equal(t, 1, *starts)
 		let()
@@ -174,6 +175,7 @@ func TestOneThatWaitsIsRefused(t *testing.T) {
 		synctest.Wait()
 		require.True(t, sys.Ref("gate", "a").Tell(errTest))
 		require.ErrorIs(t, refusal(t, waits), supervisor.ErrOverloaded)
+		synctest.Wait()
 		require.Equal(t, []string{"a idle"}, states(t, gate))
 		stop(t, sys)
 	})
