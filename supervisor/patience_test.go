@@ -9,6 +9,7 @@ import (
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // TestWhoWaitsForTheEndOfOthers is given what those are given: a supervisor below which two have no
@@ -63,6 +64,26 @@ func TestAllThatHangHaveTheirTime(t *testing.T) {
 		require.Equal(t, messages.ExitReset, (<-ended).Kind)
 		require.Equal(t, 5*time.Second, time.Since(begin))
 		close(release)
+		synctest.Wait()
+		stop(t, sys)
+	})
+}
+
+// TestWhatItWaitedBefore a sign of life does not excuse the silence after it.
+func TestWhatItWaitedBefore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys := startOnly(t, supervisor.SystemOptions{Stalls: &pretended{}, Strategy: strategy.Heartbeat(2 * time.Second), Children: []supervisor.Spec{
+			{Key: "a", New: of(behaviour{handle: func(c *supervisor.Ctx, _ any) error {
+				c.Waited(20 * time.Second)
+				c.Beat()
+				return nil
+			}})},
+		}})
+		gone, begin := sys.Monitor("a"), time.Now()
+		require.True(t, sys.Ref("a").Tell("work"))
+		require.Equal(t, messages.ExitHung, (<-gone).Kind)
+		require.LessOrEqual(t, time.Since(begin), 7*time.Second)
 		synctest.Wait()
 		stop(t, sys)
 	})

@@ -31,6 +31,8 @@ var explained = []survivor{
 	{"supervisor/life.go", "INVERT_LOGICAL", "!= sequelOpen || ch.state != messages.ChildStarting", "what is up, or about to end, is in another state than starting"},
 	{"supervisor/incarnation.go", "ARITHMETIC_BASE", "WithMaxRestarts(-1)", "the engine restarts what panics, and no panic of a child gets to it"},
 	{"supervisor/tripwire.go", "ARITHMETIC_BASE", "WithMaxRestarts(-1)", "the engine restarts what panics, and the tripwire does not"},
+	{"supervisor/life.go", "CONDITIONALS_BOUNDARY", "case ch.after > 0:", "a delay of no time is over at once"},
+	{"supervisor/patience.go", "CONDITIONALS_BOUNDARY", "lent > s.lent {", "nothing more is lent"},
 	{"supervisor/queue.go", "INVERT_LOGICAL", "l.head > 32 && l.head", "what waits is moved to the front more often"},
 	{"supervisor/queue.go", "CONDITIONALS_BOUNDARY", "l.head > 32 && l.head > len", "what waits is moved to the front one work sooner"},
 	{"supervisor/children.go", "CONDITIONALS_BOUNDARY", "len(l) >= limit", "a view that remembers one failure more is asked about as many as before"},

@@ -10,9 +10,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/coppice-run/coppice/test/gobuild"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+// What is built here is built as the test was, with packages that are compiled already.
+func TestMain(m *testing.M) {
+	if err := os.Setenv("GOFLAGS", strings.Join(append(gobuild.Flags(), strings.Fields(os.Getenv("GOFLAGS"))...), " ")); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // What is explained is still there.
 func TestWhatIsExplained(t *testing.T) {
