@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,34 +13,59 @@ import (
 	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
-// TestWhoWaitsForTheEndOfOthers is given what those are given: a supervisor below which two have no
-// processor to end with has the longer of their times, and not one after the other.
+// starved ends a supervisor below another one with three children that have no processor to end
+// with, and which has 3 s itself. It returns how that ended, and after how long.
+func starved(t *testing.T, h *handler) (kind messages.ExitKind, took time.Duration, sys *supervisor.System) {
+	t.Helper()
+	late := map[string]struct{ limit, waited, takes time.Duration }{
+		"first": {time.Second, 4 * time.Second, 3500 * time.Millisecond},
+		"long":  {2 * time.Second, 20 * time.Second, 8 * time.Second},
+		"short": {2500 * time.Millisecond, 3 * time.Second, 4 * time.Second},
+	}
+	h.spec = func(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
+		l := late[key]
+		return supervisor.Spec{StopTimeout: l.limit, New: of(behaviour{handle: echo.handle, terminate: func(c *supervisor.Ctx, _ supervisor.Exit) {
+			c.Waited(l.waited)
+			time.Sleep(l.takes)
+		}})}, nil
+	}
+	below := supervise("below", supervisor.Options{Handler: h})
+	below.StopTimeout = 3 * time.Second
+	sys = startOnly(t, supervisor.SystemOptions{Stalls: &pretended{}, Children: []supervisor.Spec{
+		supervise("top", supervisor.Options{Handler: &handler{}, Children: []supervisor.Spec{below}}),
+	}})
+	for key := range late {
+		answer(t, submit(t, sys.Ref("top", "below"), key, 1))
+	}
+	ended, begin := sys.Monitor("top", "below"), time.Now()
+	in(t, sys.Ref("top"), func(s *supervisor.Supervisor) { require.True(t, s.Restart("below", supervisor.Exit{})) })
+	kind = (<-ended).Kind
+	return kind, time.Since(begin), sys
+}
+
+// TestWhoWaitsForTheEndOfOthers is given what the one of them is given that has the most.
 func TestWhoWaitsForTheEndOfOthers(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		late := map[string]struct{ limit, waited, takes time.Duration }{
-			"long":  {2 * time.Second, 20 * time.Second, 8 * time.Second},
-			"short": {2500 * time.Millisecond, 3 * time.Second, 4 * time.Second},
-		}
-		h := &handler{spec: func(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
-			l := late[key]
-			return supervisor.Spec{StopTimeout: l.limit, New: of(behaviour{handle: echo.handle, terminate: func(c *supervisor.Ctx, _ supervisor.Exit) {
-				c.Waited(l.waited)
-				time.Sleep(l.takes)
-			}})}, nil
-		}}
-		below := supervise("below", supervisor.Options{Handler: h})
-		below.StopTimeout = 3 * time.Second
-		sys := startOnly(t, supervisor.SystemOptions{Stalls: &pretended{}, Children: []supervisor.Spec{
-			supervise("top", supervisor.Options{Handler: &handler{}, Children: []supervisor.Spec{below}}),
-		}})
-		for key := range late {
-			answer(t, submit(t, sys.Ref("top", "below"), key, 1))
-		}
-		ended, begin := sys.Monitor("top", "below"), time.Now()
-		in(t, sys.Ref("top"), func(s *supervisor.Supervisor) { require.True(t, s.Restart("below", supervisor.Exit{})) })
-		require.Equal(t, messages.ExitReset, (<-ended).Kind)
-		require.Equal(t, 8*time.Second, time.Since(begin))
+		kind, took, sys := starved(t, &handler{})
+		require.Equal(t, messages.ExitReset, kind)
+		require.Equal(t, 8*time.Second, took)
+		synctest.Wait()
+		stop(t, sys)
+	})
+}
+
+// TestWhoHangsItself is not given more than that: 10 s, which are those of the longest.
+func TestWhoHangsItself(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		let := sync.OnceFunc(func() { close(release) })
+		defer let()
+		kind, took, sys := starved(t, &handler{close: func(*supervisor.Supervisor, supervisor.Exit) { <-release }})
+		require.Equal(t, messages.ExitHung, kind)
+		require.Equal(t, 13*time.Second, took)
+		let()
 		synctest.Wait()
 		stop(t, sys)
 	})
