@@ -132,6 +132,25 @@ func TestDrainOnce(t *testing.T) {
 	})
 }
 
+// TestNothingIsRestartedInADrain: the work that runs may end, and a reset does not end it.
+func TestNothingIsRestartedInADrain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		sys, gate, g := gatedSupervisor(t, nil, "a")
+		r := submit(t, gate, "a", 1)
+		synctest.Wait()
+		in(t, gate, func(s *supervisor.Supervisor) {
+			s.Drain(supervisor.Exit{Kind: messages.ExitReset})
+			require.True(t, s.Restart("a", supervisor.Exit{}), "the key is known")
+		})
+		synctest.Wait()
+		require.Equal(t, []string{"a busy"}, states(t, gate))
+		g.open["a"] <- nil
+		require.Equal(t, 1, answer(t, r))
+		stop(t, sys)
+	})
+}
+
 // TestDrainIsNotProlonged: one who has much time for a shutdown does not have work run longer
 // than the options say.
 func TestDrainIsNotProlonged(t *testing.T) {
