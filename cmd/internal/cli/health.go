@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -169,7 +170,10 @@ func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) err
 		case !there:
 			return fmt.Errorf("the server at %s %w of %s: start it with coppice serve --%s", r.URL, errNotServed, f.export, f.export)
 		}
-		r.exports = k.exports(r.URL, c.Token())
+		if c.Token() == "" {
+			return console.Usagef("--export prints a token, and there is none: set COPPICE_TOKEN to that of the server at %s", r.URL)
+		}
+		r.exports = k.exports(strings.TrimRight(r.URL, "/"), c.Token())
 	}
 	if !f.ready {
 		return nil

@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"bytes"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -143,6 +145,14 @@ func TestExport(t *testing.T) {
 	require.Zero(t, code, told)
 	require.Equal(t, "export JUPYTER_GATEWAY_URL="+record.URL+"/jupyter\nexport JUPYTER_GATEWAY_AUTH_TOKEN="+record.Token+"\n", out)
 
+	code, out, told = p.run("", "health", "--url", record.URL+"/", "--export", "jupyter")
+	require.Equal(t, 2, code, "nothing is exported without a token")
+	require.Empty(t, out)
+	require.Contains(t, told, "set COPPICE_TOKEN")
+	var stdout, stderr bytes.Buffer
+	code = Main([]string{"health", "--url", record.URL + "/", "--export", "jupyter"}, strings.NewReader(""), &stdout, &stderr, []string{"COPPICE_TOKEN=t", "COPPICE_HOME=" + p.home})
+	require.Zero(t, code, stderr.String())
+	require.Contains(t, stdout.String(), "="+record.URL+"/jupyter\n", "with one slash")
 	require.Equal(t, []string{"export E2B_API_KEY='a $(b)'"}, clientKinds["e2b"].exports("http://x", "a $(b)")[2:], "a shell runs nothing of a token")
 
 	delete(answers, "GET /e2b/sandboxes")
