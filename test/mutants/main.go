@@ -7,7 +7,8 @@
 // It exits with 1 when a change lives that is not explained. "make mutants" runs all of it.
 // Tests fail a change when one of them fails, or when none ends any more for -patience: what
 // goes wrong in a supervisor waits for ever. However long all of them take together decides
-// nothing, so a busy machine makes this slow, and not wrong.
+// nothing, and the patience is at least ten times what the slowest of them takes here without a
+// change.
 package main
 
 import (
@@ -46,7 +47,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	dir := flags.String("package", "", "the folder that is changed, with slashes")
 	only := flags.String("at", "", "only changes that this regular expression finds in file:line:column KIND")
 	tests := flags.String("run", "", "only the tests that match, as for go test: for who writes one")
-	patience := flags.Duration("patience", 20*time.Second, "the tests are hung when none of them ends for so long")
+	patience := flags.Duration("patience", 20*time.Second, "the tests are hung when none of them ends for so long, or for longer where they are slow")
 	workers := flags.Int("workers", runtime.NumCPU(), "changes that are tried at a time")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the arguments: %w", err)
@@ -99,6 +100,10 @@ func tryAll(ctx context.Context, b bench, todo []change, workers int, out, progr
 	if f, said, err := b.try(ctx, nil); err != nil || f != lives {
 		return errors.Join(fmt.Errorf("the tests of %s do not pass without a change:\n%s", b.pkg, said), err)
 	}
+	if b.quiet == 0 {
+		return fmt.Errorf("no test of %s matches %q: it would notice nothing", b.pkg, b.tests)
+	}
+	b.patience = max(b.patience, 10*b.quiet)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	benches := make([]bench, workers)

@@ -149,6 +149,7 @@ func TestWhatCannotBeTried(t *testing.T) {
 		"past the end":    {[]place{{"CONDITIONALS_NEGATION", 400, 7}}, nil, "p/p.go:400:7 CONDITIONALS_NEGATION: the file has no such place"},
 		"another text":    {[]place{{"CONDITIONALS_NEGATION", 4, 2}}, nil, `nothing is known that could stand there instead of "if a > b {"`},
 		"another kind":    {[]place{{"OTHER", 4, 7}}, nil, "nothing is known"},
+		"no test":         {[]place{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-run", "TestNone"}, `no test of p matches "TestNone"`},
 		"no expression":   {nil, []string{"-at", "("}, "read -at"},
 		"another package": {[]place{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-package", "q"}, "read what is to be changed"},
 	} {

@@ -32,8 +32,9 @@ type bench struct {
 	tests string
 	// temp is where files of this bench are.
 	temp string
-	// patience is for how long no test may end before the tests are taken as hung.
-	patience time.Duration
+	// patience is for how long no test may end before the tests are taken as hung, quiet the
+	// longest time for which none ended in the last run.
+	patience, quiet time.Duration
 }
 
 // try runs the tests with a change; without one it says whether they pass as they are.
@@ -94,6 +95,8 @@ func (b *bench) run(ctx context.Context, binary string) (fate, string, error) {
 	read, write := io.Pipe()
 	tests.Stdout, tests.Stderr = write, write
 	over := make(chan struct{})
+	b.quiet = 0
+	last := time.Now()
 	go func() { // ends with write
 		defer close(over)
 		lines := bufio.NewReader(read)
@@ -102,6 +105,7 @@ func (b *bench) run(ctx context.Context, binary string) (fate, string, error) {
 			said.Write(line)
 			if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("--- ")) {
 				watch.Reset(b.patience)
+				b.quiet, last = max(b.quiet, time.Since(last)), time.Now()
 			}
 			if err != nil {
 				return
