@@ -36,3 +36,33 @@ func TestCancelledWorkTakesNoPlace(t *testing.T) {
 		stop(t, sys)
 	})
 }
+
+// TestNothingWaits: no child is made for work that was cancelled or withdrawn before, and its key is
+// forgotten.
+func TestNothingWaits(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(*supervisor.Supervisor, supervisor.Work){
+		"cancelled": func(_ *supervisor.Supervisor, w supervisor.Work) { w.Settle("cancelled") },
+		"withdrawn": func(s *supervisor.Supervisor, w supervisor.Work) { require.True(t, s.Withdraw("a", w)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				made := 0
+				sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{Handler: &handler{
+					spec: func(_ *supervisor.Supervisor, key string, _ supervisor.Work) (supervisor.Spec, error) {
+						made++
+						return supervisor.Spec{Key: key, New: of(echo)}, nil
+					},
+				}})}})
+				gate := sys.Ref("gate")
+				w, _ := supervisor.NewWork[any](1)
+				in(t, gate, func(s *supervisor.Supervisor) { s.Submit("a", w); take(s, w) })
+				synctest.Wait()
+				require.Zero(t, made)
+				require.Empty(t, states(t, gate))
+				stop(t, sys)
+			})
+		})
+	}
+}

@@ -288,3 +288,40 @@ func TestWell(t *testing.T) {
 		})
 	}
 }
+
+// TestEndsWhileAChildRestarts: a child that was to begin anew when its supervisor ends does not, and
+// is said to be gone.
+func TestEndsWhileAChildRestarts(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, told := &log{}, &log{}
+		first, second := make(chan struct{}), make(chan struct{})
+		slow := func(key string, release <-chan struct{}) supervisor.Spec {
+			spec := otpChild(l, key, strategy.Permanent)
+			born := spec.New
+			spec.New = func() supervisor.Behaviour { return lingering{born(), release} }
+			return spec
+		}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("g", supervisor.Options{
+			Strategy: strategy.OneForOne(), Children: []supervisor.Spec{slow("a", first), slow("b", second)},
+			Handler: &handler{changed: func(_ *supervisor.Supervisor, e messages.ChildChanged) {
+				told.add(e.Key + " " + string(e.To))
+			}},
+		})}})
+		require.True(t, sys.Ref("g", "a").Tell(errTest))
+		synctest.Wait()
+		l.take()
+		told.take()
+		require.True(t, sys.Ref("g").Tell(do(func(*supervisor.Supervisor) error { return supervisor.ErrDone })))
+		synctest.Wait()
+		close(first)
+		synctest.Wait()
+		require.Equal(t, []string{"-a1"}, l.take(), "it ends as it was about to, before its turn")
+		require.Equal(t, []string{"b stopping", "a gone"}, told.take())
+		close(second)
+		synctest.Wait()
+		require.Equal(t, []string{"-b1"}, l.take())
+		require.Equal(t, []string{"b gone"}, told.take())
+		stop(t, sys)
+	})
+}

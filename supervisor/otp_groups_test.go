@@ -221,3 +221,54 @@ func TestOTPGroupBackoff(t *testing.T) {
 		stop(t, sys)
 	})
 }
+
+// TestRestartedWhileItWaitsToEnd: a child that fails, or is to be restarted by itself, while a group
+// of children ends, of which it is one, ends in its turn all the same.
+func TestRestartedWhileItWaitsToEnd(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, release, alone := &log{}, make(chan struct{}), false
+		slow := otpChild(l, "c", strategy.Permanent)
+		born := slow.New
+		slow.New = func() supervisor.Behaviour { return lingering{born(), release} }
+		sys := group(t, scripted(func(ev strategy.Event) []strategy.Directive {
+			fail, failed := ev.(strategy.Fail)
+			_, tick := ev.(strategy.Tick)
+			switch {
+			case failed && fail.Key == "b":
+				return []strategy.Directive{strategy.Restart("a", 0), strategy.Restart("b", 0), strategy.Restart("c", 0)}
+			case failed, tick && alone:
+				alone = false
+				return []strategy.Directive{strategy.Restart("a", 0)}
+			}
+			return nil
+		}), otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent), slow)
+		l.take()
+		require.True(t, sys.Ref("g", "b").Tell(errTest))
+		synctest.Wait()
+		require.True(t, sys.Ref("g", "a").Tell(errTest))
+		synctest.Wait()
+		require.Empty(t, l.take(), "c has not ended")
+		in(t, sys.Ref("g"), func(*supervisor.Supervisor) { alone = true })
+		for waits := true; waits; {
+			later(100 * time.Millisecond)
+			in(t, sys.Ref("g"), func(*supervisor.Supervisor) { waits = alone })
+		}
+		require.Empty(t, l.take(), "c has not ended")
+		close(release)
+		synctest.Wait()
+		require.Equal(t, []string{"-c1", "-b1", "-a1", "+a2", "+b2", "+c2"}, l.take())
+		stop(t, sys)
+	})
+}
+
+// lingering is a behaviour that is not let go before release is closed.
+type lingering struct {
+	supervisor.Behaviour
+	release <-chan struct{}
+}
+
+func (b lingering) Terminate(c *supervisor.Ctx, exit supervisor.Exit) {
+	<-b.release
+	b.Behaviour.Terminate(c, exit)
+}

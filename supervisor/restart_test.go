@@ -283,3 +283,38 @@ func TestSpecFails(t *testing.T) {
 		stop(t, sys)
 	})
 }
+
+// TestFailedWhileNothingWaited: failures of a child that nothing waited for are none of those in a
+// row that did not touch the work.
+func TestFailedWhileNothingWaited(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		leaves := false
+		child := behaviour{handle: obedient.handle, init: func(c *supervisor.Ctx) error {
+			c.Up()
+			if leaves {
+				leaves = false
+				return supervisor.ErrDone
+			}
+			return nil
+		}}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{supervise("gate", supervisor.Options{
+			Handler: dynamic(child),
+			Strategy: onFail(func(f strategy.Fail) []strategy.Directive {
+				return []strategy.Directive{strategy.Restart(f.Key, time.Second)}
+			}),
+		})}})
+		gate := sys.Ref("gate")
+		answer(t, submit(t, gate, "a", 1))
+		for range 10 {
+			require.True(t, sys.Ref("gate", "a").Tell(errTest))
+			later(2 * time.Second)
+		}
+		require.True(t, sys.Ref("gate", "a").Tell(errTest))
+		synctest.Wait()
+		leaves = true
+		require.Equal(t, 2, answer(t, submit(t, gate, "a", 2)), "the second incarnation had begun nothing, as only the first of those that work waited for")
+		require.False(t, leaves)
+		stop(t, sys)
+	})
+}

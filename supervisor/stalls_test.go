@@ -85,8 +85,17 @@ func (o owner) Handle(ctx *supervisor.Ctx, msg any) error {
 
 func (o owner) Terminate(*supervisor.Ctx, supervisor.Exit) {}
 
+// latecomer is one that waited for an hour before its first sign of life.
+type latecomer struct{ owner }
+
+func (s latecomer) Init(ctx *supervisor.Ctx) error {
+	ctx.Waited(time.Hour)
+	return s.owner.Init(ctx)
+}
+
 // Children are not heard of while this process stands still. Those that answer
-// afterwards live, and one that does not is ended when it has been asked again.
+// afterwards live, and one that does not is ended when it has been asked again, whatever
+// it had waited for a processor long before.
 func TestAStallEndsNobody(t *testing.T) {
 	t.Parallel()
 	for _, length := range []time.Duration{600 * time.Millisecond, 4 * time.Second, 20 * time.Second, 10 * time.Minute} {
@@ -99,7 +108,7 @@ func TestAStallEndsNobody(t *testing.T) {
 					supervise("s", supervisor.Options{Strategy: strategy.Heartbeat(2 * time.Second), Tick: 700 * time.Millisecond, Children: []supervisor.Spec{
 						{Key: "well", New: func() supervisor.Behaviour { return owner{deaf} }},
 						{Key: "hung", New: func() supervisor.Behaviour {
-							return owner{func() bool { return deaf() || time.Now().After(hangs) }}
+							return latecomer{owner{func() bool { return deaf() || time.Now().After(hangs) }}}
 						}},
 					}}),
 				}})

@@ -26,6 +26,7 @@ var explained = []survivor{
 	{"supervisor/commons.go", "INVERT_LOGICAL", "s.inHand.Add(-1) == 0 && s.closing", "a shutdown is woken once for nothing, and looks again"},
 	{"supervisor/incarnation.go", "INVERT_LOGICAL", "c.phaseNow() != phaseLive || !c.inited", "a supervisor that is asked to end looks at its controls once more before it does, and then as it ends"},
 	{"supervisor/incarnation.go", "INVERT_LOGICAL", "!c.suspended || c.ended", "one that is not suspended has kept nothing, nor has one that has ended"},
+	{"supervisor/incarnation_end.go", "INVERT_LOGICAL", "o != opTerminate && !c.ended", "what is let go of after the end finds the last word said, and it is not said twice"},
 	{"supervisor/incarnation_end.go", "CONDITIONALS_NEGATION", "r := c.rare; r != nil", "a watcher that was stopped says nothing: what is left of it is memory"},
 	{"supervisor/life.go", "INVERT_LOGICAL", "ch.up() || ch.next != sequelOpen", "what is up, or about to end, is in another state than starting"},
 	{"supervisor/life.go", "INVERT_LOGICAL", "!= sequelOpen || ch.state != messages.ChildStarting", "what is up, or about to end, is in another state than starting"},
