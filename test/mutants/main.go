@@ -8,7 +8,7 @@
 // Tests fail a change when one of them fails, or when none ends any more for -patience: what
 // goes wrong in a supervisor waits for ever. However long all of them take together decides
 // nothing, and the patience is at least ten times what the slowest of them takes here without a
-// change.
+// change. Those that take long come after the others, and nothing is run after a failure.
 package main
 
 import (
@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, out, progress io.Writer) error {
 	only := flags.String("at", "", "only changes that this regular expression finds in file:line:column KIND")
 	tests := flags.String("run", "", "only the tests that match, as for go test: for who writes one")
 	patience := flags.Duration("patience", 20*time.Second, "the tests are hung when none of them ends for so long, or for longer where they are slow")
-	workers := flags.Int("workers", runtime.NumCPU(), "changes that are tried at a time")
+	workers := flags.Int("workers", 1+runtime.NumCPU(), "changes that are tried at a time: what hangs needs no processor")
 	if err := flags.Parse(args); err != nil {
 		return fmt.Errorf("read the arguments: %w", err)
 	}
@@ -103,7 +103,7 @@ func tryAll(ctx context.Context, b bench, todo []change, workers int, out, progr
 	if b.quiet == 0 {
 		return fmt.Errorf("no test of %s matches %q: it would notice nothing", b.pkg, b.tests)
 	}
-	b.patience = max(b.patience, 10*b.quiet)
+	b.patience, b.slow = max(b.patience, 10*b.quiet), b.long
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	benches := make([]bench, workers)

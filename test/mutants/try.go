@@ -11,6 +11,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"time"
 )
 
@@ -35,7 +37,13 @@ type bench struct {
 	// patience is for how long no test may end before the tests are taken as hung, quiet the
 	// longest time for which none ended in the last run.
 	patience, quiet time.Duration
+	// slow are tests that come after the others, which notice most of what there is to notice;
+	// long are those that took long in the last run.
+	slow, long []string
 }
+
+// slowly is how long a test takes that others are run before.
+const slowly = 300 * time.Millisecond
 
 // try runs the tests with a change; without one it says whether they pass as they are.
 // What the tests said is returned for an error to be read.
@@ -57,7 +65,14 @@ func (b *bench) try(ctx context.Context, c *change) (fate, string, error) {
 		}
 		return unviable, string(said), nil
 	}
-	return b.run(ctx, binary)
+	if c == nil || len(b.slow) == 0 {
+		return b.run(ctx, binary, "-test.run="+b.tests)
+	}
+	late := "^(" + strings.Join(b.slow, "|") + ")$"
+	if f, said, err := b.run(ctx, binary, "-test.run="+b.tests, "-test.skip="+late); err != nil || f != lives {
+		return f, said, err
+	}
+	return b.run(ctx, binary, "-test.run="+late)
 }
 
 // overlay has the file of a change as it is with it.
@@ -81,21 +96,24 @@ func (b *bench) overlay(c change) (string, error) {
 	return overlay, nil
 }
 
-// run ends the tests once nothing has ended in them for as long as is waited.
-func (b *bench) run(ctx context.Context, binary string) (fate, string, error) {
+// verdict is what a test says at its end, if it is not part of another one.
+var verdict = regexp.MustCompile(`^--- ([A-Z]+): (\S+) \((\S+)\)`)
+
+// run ends the tests once one has failed, or nothing has ended in them for as long as is waited.
+func (b *bench) run(ctx context.Context, binary string, which ...string) (fate, string, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
-	stalled := errors.New("no test ends any more")
+	stalled, failed := errors.New("no test ends any more"), errors.New("a test has failed")
 	watch := time.AfterFunc(b.patience, func() { stop(stalled) })
 	defer watch.Stop()
-	tests := exec.CommandContext(ctx, binary, "-test.v", "-test.failfast", "-test.timeout=0", "-test.run="+b.tests) //nolint:gosec // it was built here
+	tests := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.failfast", "-test.timeout=0"}, which...)...) //nolint:gosec // it was built here
 	tests.Dir = filepath.Join(b.tree, filepath.FromSlash(b.pkg))
 	tests.WaitDelay = time.Second // for what it has started
 	var said bytes.Buffer
 	read, write := io.Pipe()
 	tests.Stdout, tests.Stderr = write, write
 	over := make(chan struct{})
-	b.quiet = 0
+	b.quiet, b.long = 0, nil
 	last := time.Now()
 	go func() { // ends with write
 		defer close(over)
@@ -106,6 +124,15 @@ func (b *bench) run(ctx context.Context, binary string) (fate, string, error) {
 			if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("--- ")) {
 				watch.Reset(b.patience)
 				b.quiet, last = max(b.quiet, time.Since(last)), time.Now()
+			}
+			if m := verdict.FindSubmatch(line); m != nil {
+				if took, err := time.ParseDuration(string(m[3])); err == nil && took > slowly {
+					b.long = append(b.long, string(m[2]))
+				}
+				if string(m[1]) == "FAIL" {
+					// The others would only go on; it has said before why it fails.
+					stop(failed)
+				}
 			}
 			if err != nil {
 				return
@@ -119,6 +146,8 @@ func (b *bench) run(ctx context.Context, binary string) (fate, string, error) {
 	switch {
 	case errors.Is(context.Cause(ctx), stalled):
 		return hung, said.String(), nil
+	case errors.Is(context.Cause(ctx), failed):
+		return noticed, said.String(), nil
 	case ctx.Err() != nil:
 		return 0, said.String(), fmt.Errorf("run the tests of %s: %w", b.pkg, context.Cause(ctx))
 	case err == nil:
