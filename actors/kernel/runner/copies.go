@@ -155,7 +155,7 @@ func (i *Interpreter) fork(ctx context.Context, r ndjson.Request) (_ []*Interpre
 		i.lines.Release()
 	}()
 	if err = i.write(line); err != nil {
-		return nil, i.gone(err)
+		return nil, i.unwritten(ctx, err)
 	}
 	if f, err := i.answer(ctx); err != nil || f.Type != ndjson.TypeForking {
 		return nil, refusal(f, err)

@@ -1,5 +1,12 @@
 package runner
 
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-run/coppice/internal/estate"
+)
+
 // KillWait is how long a session that has closed its descriptors has to end.
 const KillWait = killWait
 
@@ -15,4 +22,29 @@ func (o ServerOptions) InGroups(base string) ServerOptions {
 func (i *Interpreter) HoldControl() func() {
 	i.writing <- struct{}{}
 	return func() { <-i.writing }
+}
+
+// over is a context that has ended.
+type over struct{ context.Context }
+
+func (over) Err() error { return context.Canceled }
+
+// SettleLate takes a session over as one of an earlier host whose start is over before
+// anything was written to it.
+func (i *Interpreter) SettleLate(ctx context.Context) error {
+	i.held.Store(&kept{keeper: &keeper{}, log: &estate.Log{}})
+	defer i.held.Store(nil)
+	_ = i.child.Main.SetDeadline(time.Unix(1, 0))
+	return i.settle(over{context.WithoutCancel(ctx)})
+}
+
+// CutOff ends a session that cannot be reached; left says that it was left before.
+func (i *Interpreter) CutOff(left bool) {
+	i.mu.Lock()
+	i.left = left
+	i.mu.Unlock()
+	i.cutOff()
+	i.mu.Lock()
+	i.left = false
+	i.mu.Unlock()
 }

@@ -298,7 +298,8 @@ const typeProbe = "probe"
 
 // probe asks a session for a sign on Main: the refusal of a request with a number that no
 // other host has used. The answer to a probe of an earlier one may still be there. An empty
-// line before it ends half a request that an earlier host was writing.
+// line before it ends half a request that an earlier host was writing. An error says that it
+// could not be written, which the end of a context does as well as that of the session.
 func (i *Interpreter) probe() error {
 	line, err := ndjson.AppendRequest([]byte{'\n'}, ndjson.Request{Type: typeProbe, ID: i.probeID()})
 	if err != nil {
@@ -306,10 +307,8 @@ func (i *Interpreter) probe() error {
 	}
 	i.probes++
 	i.unsettled = false
-	if _, err := i.child.Main.Write(line); err != nil {
-		return i.gone(err)
-	}
-	return nil
+	_, err = i.child.Main.Write(line)
+	return err
 }
 
 // write writes a request to Main. The first one to a session whose cell ran on from an
@@ -324,6 +323,15 @@ func (i *Interpreter) write(line []byte) error {
 	i.trace(sent, "main", line)
 	_, err := i.child.Main.Write(line)
 	return err
+}
+
+// unwritten is the error of a request that could not be written, whole or in part: the call is
+// over, and the session may go on with another host, or the session has ended.
+func (i *Interpreter) unwritten(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return i.gone(err)
 }
 
 // probeID is the number of this host's probes: that before its first cell.
@@ -363,7 +371,7 @@ func (i *Interpreter) settle(ctx context.Context) error {
 		i.lines.Release()
 	}()
 	if err := i.probe(); err != nil {
-		return err
+		return i.unwritten(ctx, err)
 	}
 	if err := i.child.Main.SetReadDeadline(time.Now().Add(look)); err != nil {
 		return i.gone(err)

@@ -186,18 +186,12 @@ func (i *Interpreter) control() {
 	i.leaveUser() // one that came meanwhile: own looks after it has put it there
 }
 
-// errLeft is the end of an interpreter whose session goes on with the next host.
-var errLeft = &kernel.LostError{Reason: "the session was left to the next host"}
-
-func (i *Interpreter) isLeft() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	return i.left
-}
-
 // cutOff ends a session that has closed a descriptor and lives: it cannot be reached
-// any more. When it fails it is tried again.
+// any more. When it fails it is tried again. One that was left is the next host's.
 func (i *Interpreter) cutOff() {
+	if i.isLeft() {
+		return
+	}
 	// One that was killed may be a zombie still, of which nothing was heard yet.
 	_, err := process.Identify(i.child.PID())
 	if i.child.Inside() {
@@ -237,8 +231,12 @@ func (i *Interpreter) lost() *kernel.LostError {
 }
 
 // gone waits until the session's end is known, after Main said that it ended.
-// It does not trust Main alone: code can close it.
+// It does not trust Main alone: code can close it. One that was left goes on: what is known
+// soon is that it was.
 func (i *Interpreter) gone(err error) error {
+	if i.isLeft() {
+		<-i.done
+	}
 	if !i.ended(killWait) {
 		i.cutOff()
 		if !i.ended(closeWait) {

@@ -87,7 +87,7 @@ func (i *Interpreter) handOver(ctx context.Context, r ndjson.Request, f *os.File
 		i.lines.Release()
 	}()
 	if err := i.write(line); err != nil {
-		return ndjson.Frame{}, i.gone(err)
+		return ndjson.Frame{}, i.unwritten(ctx, err)
 	}
 	for {
 		frame, err := i.answer(ctx)

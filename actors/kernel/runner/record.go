@@ -232,6 +232,15 @@ func (h *kept) leaves() bool {
 	return !h.closing && !h.dropped
 }
 
+// errLeft is the end of an interpreter whose session goes on with the next host.
+var errLeft = &kernel.LostError{Reason: "the session was left to the next host"}
+
+func (i *Interpreter) isLeft() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.left
+}
+
 // drop has the session end with this host. Calls after the first do nothing.
 func (h *kept) drop() {
 	if h == nil {
