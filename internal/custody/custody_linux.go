@@ -245,6 +245,9 @@ func (c *Custody) watch() {
 func (c *Custody) release() {
 	if c.lock != nil {
 		_ = c.lock.Truncate(0) // this process lives on, and is the host no longer
+		// Others have the open file, too: a custodian that was shown it and has not looked yet,
+		// a child that is just being started.
+		_ = unix.Flock(int(c.lock.Fd()), unix.LOCK_UN)
 		_ = c.lock.Close()
 	}
 	if c.folder != nil {

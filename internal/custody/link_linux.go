@@ -111,8 +111,12 @@ func (l *link) close() {
 	<-l.done
 }
 
-// call makes a request and waits for its answer. A refusal is an error.
+// call makes a request and waits for its answer. A refusal is an error. Nothing is asked when ctx
+// has ended before.
 func (l *link) call(ctx context.Context, r request, files []*os.File) (answer, error) {
+	if ctx.Err() != nil {
+		return answer{}, fmt.Errorf("ask the process that keeps sessions: %w", context.Cause(ctx))
+	}
 	wait := make(chan answer, 1)
 	l.mu.Lock()
 	if l.quiet {

@@ -243,6 +243,9 @@ func (f *folder) await(ctx context.Context) (*os.File, error) {
 		select {
 		case <-time.After(wait):
 		case <-bound.Done():
+			if ctx.Err() != nil {
+				return nil, fmt.Errorf("wait for the lock of what is kept: %w", context.Cause(ctx))
+			}
 			return nil, ErrUsed
 		}
 		if held, err = f.lock(0); !errors.Is(err, ErrUsed) {
@@ -339,6 +342,9 @@ func Scan(ctx context.Context, dir string) ([]Standing, error) {
 		if !strings.HasPrefix(e.Name(), ".") {
 			found = append(found, stand(ctx, dir, e.Name()))
 		}
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("look for what is kept: %w", context.Cause(ctx))
 	}
 	return found, nil
 }

@@ -85,3 +85,50 @@ func TestWhatIsClosedIsNotLeft(t *testing.T) {
 		})
 	}
 }
+
+// TestAStartThatIsGivenUp loses nothing of what earlier hosts have left, whenever that is: the next
+// one has it all.
+func TestAStartThatIsGivenUp(t *testing.T) {
+	for backend, gateway := range on(false, true) {
+		t.Run(backend, func(t *testing.T) {
+			r := newRoleOf(t, gateway)
+			const sessions = 3
+			host := next(t, r)
+			for i := range sessions {
+				result, err := host.Session(name(i), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: fmt.Sprintf("x = %d", i)}}})
+				require.NoError(t, err)
+				require.Equal(t, messages.OutcomeOK, result.Outcome, result.Text)
+			}
+			require.True(t, host.Leave(context.Background()).Clean())
+
+			given, after := 0, 100*time.Microsecond
+			for {
+				ctx, cancel := context.WithCancel(t.Context())
+				o := r.options()
+				o.AwaitKept = func(context.Context) error { // the tree stands, and what is kept is looked for next
+					time.AfterFunc(after, cancel)
+					return nil
+				}
+				var err error
+				host, err = coppice.Start(ctx, o)
+				if err == nil {
+					cancel()
+					break
+				}
+				require.ErrorIs(t, err, context.Canceled)
+				given, after = given+1, after*5/4
+			}
+			t.Logf("given up %d times", given)
+			if !gateway { // which has nothing to wait for
+				require.Positive(t, given)
+			}
+			for i := range sessions {
+				result, err := host.Session(name(i), coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "x"}}})
+				require.NoError(t, err)
+				require.Equal(t, messages.StateKept, result.State, "session %d: %s", i, result.Reason)
+				require.Equal(t, strconv.Itoa(i), result.Cells[0].Output)
+			}
+			require.True(t, host.Shutdown(context.Background()).Clean())
+		})
+	}
+}

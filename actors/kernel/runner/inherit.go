@@ -56,6 +56,9 @@ func (k *keeper) inherit(ctx context.Context) ([]kernel.Inherited, error) {
 			switch {
 			case err == nil:
 				all = append(all, k.take(ctx, c)...)
+				if ctx.Err() != nil {
+					return all, context.Cause(ctx)
+				}
 			case errors.Is(err, custody.ErrGone):
 				all = append(all, k.bury(s)...)
 			case ctx.Err() != nil:
@@ -73,12 +76,28 @@ func (k *keeper) inherit(ctx context.Context) ([]kernel.Inherited, error) {
 	return all, nil
 }
 
-// take takes over all that one custodian keeps.
+// take takes over all that one custodian keeps. When ctx ends before that is done, all of it is
+// left to who tries again.
 func (k *keeper) take(ctx context.Context, c *custody.Custody) []kernel.Inherited {
 	var all []kernel.Inherited
 	count := 0
 	names := c.Names()
-	for n, f := range k.fetchAll(ctx, c, names) {
+	found := k.fetchAll(ctx, c, names)
+	over := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), custodyWait)
+	defer cancel()
+	if over {
+		for _, f := range found {
+			if f.heir != nil {
+				f.heir.close()
+			}
+		}
+		if err := c.Leave(ctx); err != nil {
+			k.o.Warn("sessions that an earlier host has left were not left again", "err", err)
+		}
+		return nil
+	}
+	for n, f := range found {
 		name, h := names[n], f.heir
 		if f.err != nil {
 			k.o.Warn("a session that an earlier host has left was not taken over", "session", name, "err", f.err)
@@ -193,18 +212,6 @@ func (k *keeper) missing(key messages.SessionKey, why string, call *messages.Exe
 	k.lost[key.ID()] = why
 	k.mu.Unlock()
 	return kernel.Inherited{Key: key, Call: call, Lost: why}
-}
-
-// earlierEnd says, once, why the state is gone that a session had with an earlier host.
-func (k *keeper) earlierEnd(key messages.SessionKey) string {
-	if k == nil {
-		return ""
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	why := k.lost[key.ID()]
-	delete(k.lost, key.ID())
-	return why
 }
 
 // adopt goes on with a session of an earlier host; nil: it has ended, which the next

@@ -271,6 +271,18 @@ func (k *keeper) claim(key messages.SessionKey) *heir {
 	return h
 }
 
+// earlierEnd says, once, why the state is gone that a session had with an earlier host.
+func (k *keeper) earlierEnd(key messages.SessionKey) string {
+	if k == nil {
+		return ""
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	why := k.lost[key.ID()]
+	delete(k.lost, key.ID())
+	return why
+}
+
 // disown ends the session that waits for a start with a key.
 func (k *keeper) disown(ctx context.Context, key messages.SessionKey) {
 	h := k.claim(key)
