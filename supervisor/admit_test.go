@@ -71,3 +71,53 @@ func TestTheHandlerIsAskedOnce(t *testing.T) {
 		stop(t, sys)
 	})
 }
+
+// TestRoomForSeveral: as many as there is room for begin at once, and when one has to go on waiting,
+// others of its kind that have been told to wait are not asked about.
+func TestRoomForSeveral(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		room := 0
+		var asked []string // like room, of the goroutine of the supervisor
+		sys, gate := policySupervisor(t, scripted(func(ev strategy.Event) []strategy.Directive {
+			spawning, is := ev.(strategy.Spawning)
+			switch {
+			case !is:
+				return nil
+			case room == 0:
+				asked = append(asked, spawning.Key)
+				return []strategy.Directive{strategy.Wait(spawning.Key)}
+			}
+			asked = append(asked, spawning.Key)
+			room--
+			return nil
+		}), behaviour{init: func(*supervisor.Ctx) error { <-release; return nil }, handle: echo.handle})
+		var replies []supervisor.Reply[any]
+		asks := func(space int, keys ...string) []string {
+			in(t, gate, func(*supervisor.Supervisor) { room, asked = space, nil })
+			for _, key := range keys {
+				replies = append(replies, submit(t, gate, key, key))
+			}
+			var all []string
+			in(t, gate, func(*supervisor.Supervisor) { all = asked })
+			return all
+		}
+		asks(0, "b", "c", "d")
+		require.Equal(t, []string{"b waiting", "c waiting", "d waiting"}, states(t, gate))
+		require.Equal(t, []string{"b", "e"}, asks(0, "e"))
+		require.Equal(t, []string{"b", "c", "d", "f"}, asks(2, "f"))
+		require.Equal(t, []string{"b starting", "c starting", "d waiting", "e waiting", "f waiting"}, states(t, gate))
+		in(t, gate, func(*supervisor.Supervisor) { room = 3 })
+		close(release)
+		replies = append(replies, submit(t, gate, "g", "g"))
+		in(t, gate, func(*supervisor.Supervisor) { room = 1 })
+		replies = append(replies, submit(t, gate, "b", "b"))
+		synctest.Wait()
+		in(t, gate, func(s *supervisor.Supervisor) { s.End("b", supervisor.Exit{}) })
+		for _, r := range replies {
+			answer(t, r)
+		}
+		stop(t, sys)
+	})
+}
