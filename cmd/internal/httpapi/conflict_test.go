@@ -40,7 +40,8 @@ func TestConflicts(t *testing.T) {
 		<-time.After(20 * time.Millisecond << round) // for it to read the file; if it comes later it sees the change
 		data, err := os.ReadFile(path)
 		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(path, append(data, '\n'), 0o600))
+		require.NoError(t, os.WriteFile(path+".new", append(data, '\n'), 0o600))
+		require.NoError(t, os.Rename(path+".new", path)) // nobody reads half of it
 		require.NoError(t, lock.Unlock())
 		if err = <-applied; err == nil {
 			return false
