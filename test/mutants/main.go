@@ -5,7 +5,8 @@
 //	go run ./test/mutants -package supervisor/strategy found.json
 //
 // It exits with 1 when a change lives that is not explained. "make mutants" runs all of it.
-// Tests fail a change when one of them fails, or when none ends any more for -patience: what
+// The changes are put into one program, each to be switched on by its number, where Go can say
+// that; the others are built one by one. Tests fail a change when one of them fails, or when none ends any more for -patience: what
 // goes wrong in a supervisor waits for ever. However long all of them take together decides
 // nothing, and the patience is at least ten times what the slowest of them takes here without a
 // change. Those that take long come after the others, and nothing is run after a failure.
@@ -97,6 +98,12 @@ func tryAll(ctx context.Context, b bench, todo []change, workers int, out, progr
 		return fmt.Errorf("make a folder for the tests: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(b.temp)) }()
+	if said, err := b.prepare(ctx, todo); err != nil {
+		if ctx.Err() != nil {
+			return err
+		}
+		fmt.Fprintf(progress, "each change is built by itself: %v\n%s", err, said)
+	}
 	if f, said, err := b.try(ctx, nil); err != nil || f != lives {
 		return errors.Join(fmt.Errorf("the tests of %s do not pass without a change:\n%s", b.pkg, said), err)
 	}
@@ -173,8 +180,8 @@ func tryAll(ctx context.Context, b bench, todo []change, workers int, out, progr
 		score = 100 * float64(viable-count[lives]) / float64(viable)
 	}
 	live := count[lives] - reasons
-	fmt.Fprintf(out, "%s: %d changes tried, %d noticed (%.1f %%), %d of them as no test ended any more; %d explained, %d live; %d more do not compile\n",
-		b.pkg, viable, viable-count[lives], score, count[hung], reasons, live, count[unviable])
+	fmt.Fprintf(out, "%s: %d changes tried, %d noticed (%.1f %%), %d of them as no test ended any more; %d explained, %d live; %d more do not compile; %d of them in one program\n",
+		b.pkg, viable, viable-count[lives], score, count[hung], reasons, live, count[unviable], len(b.in))
 	if live > 0 {
 		return errLive
 	}

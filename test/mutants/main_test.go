@@ -102,13 +102,13 @@ func TestSum(t *testing.T) {
 	return dir
 }
 
-type place struct {
+type spot struct {
 	Type   string `json:"type"`
 	Line   int    `json:"line"`
 	Column int    `json:"column"`
 }
 
-func try(t *testing.T, dir string, args []string, places ...place) (string, error) {
+func try(t *testing.T, dir string, args []string, places ...spot) (string, error) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"files": []map[string]any{{"file_name": "p.go", "mutations": places}}})
 	require.NoError(t, err)
@@ -122,16 +122,16 @@ func try(t *testing.T, dir string, args []string, places ...place) (string, erro
 func TestChanges(t *testing.T) {
 	t.Parallel()
 	dir := module(t)
-	negation := place{"CONDITIONALS_NEGATION", 4, 7}
-	boundary := place{"CONDITIONALS_BOUNDARY", 4, 7}
-	endless := place{"INCREMENT_DECREMENT", 11, 24}
-	wrong := place{"ARITHMETIC_BASE", 17, 50} // strings are not subtracted
+	negation := spot{"CONDITIONALS_NEGATION", 4, 7}
+	boundary := spot{"CONDITIONALS_BOUNDARY", 4, 7}
+	endless := spot{"INCREMENT_DECREMENT", 11, 24}
+	wrong := spot{"ARITHMETIC_BASE", 17, 50} // strings are not subtracted
 	out, err := try(t, dir, []string{"-patience", "5s"},
 		negation, boundary, endless, wrong,
-		place{"INVERT_ASSIGNMENTS", 12, 7}, place{"REMOVE_SELF_ASSIGNMENTS", 12, 7}, place{"CONDITIONALS_BOUNDARY", 11, 16})
+		spot{"INVERT_ASSIGNMENTS", 12, 7}, spot{"REMOVE_SELF_ASSIGNMENTS", 12, 7}, spot{"CONDITIONALS_BOUNDARY", 11, 16})
 	require.ErrorIs(t, err, errLive)
 	require.Contains(t, out, "p/p.go:4:7 CONDITIONALS_BOUNDARY lives: if a > b {\n")
-	require.Contains(t, out, "p: 6 changes tried, 5 noticed (83.3 %), 1 of them as no test ended any more; 0 explained, 1 live; 1 more do not compile\n")
+	require.Contains(t, out, "p: 6 changes tried, 5 noticed (83.3 %), 1 of them as no test ended any more; 0 explained, 1 live; 1 more do not compile; 4 of them in one program\n")
 
 	out, err = try(t, dir, []string{"-at", "p.go:4:7 CONDITIONALS_N"}, negation, boundary, negation)
 	require.NoError(t, err)
@@ -144,24 +144,24 @@ func TestWhatCannotBeTried(t *testing.T) {
 	t.Parallel()
 	dir := module(t)
 	for name, c := range map[string]struct {
-		places []place
+		places []spot
 		args   []string
 		says   string
 	}{
 		"nothing":         {nil, nil, "there is no change to be tried in p"},
-		"nothing there":   {[]place{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-at", "other"}, "there is no change to be tried in p"},
-		"past the end":    {[]place{{"CONDITIONALS_NEGATION", 400, 7}}, nil, "p/p.go:400:7 CONDITIONALS_NEGATION: the file has no such place"},
-		"another text":    {[]place{{"CONDITIONALS_NEGATION", 4, 2}}, nil, `nothing is known that could stand there instead of "if a > b {"`},
-		"another kind":    {[]place{{"OTHER", 4, 7}}, nil, "nothing is known"},
-		"no test":         {[]place{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-run", "TestNone"}, `no test of p matches "TestNone"`},
+		"nothing there":   {[]spot{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-at", "other"}, "there is no change to be tried in p"},
+		"past the end":    {[]spot{{"CONDITIONALS_NEGATION", 400, 7}}, nil, "p/p.go:400:7 CONDITIONALS_NEGATION: the file has no such place"},
+		"another text":    {[]spot{{"CONDITIONALS_NEGATION", 4, 2}}, nil, `nothing is known that could stand there instead of "if a > b {"`},
+		"another kind":    {[]spot{{"OTHER", 4, 7}}, nil, "nothing is known"},
+		"no test":         {[]spot{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-run", "TestNone"}, `no test of p matches "TestNone"`},
 		"no expression":   {nil, []string{"-at", "("}, "read -at"},
-		"another package": {[]place{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-package", "q"}, "read what is to be changed"},
+		"another package": {[]spot{{"CONDITIONALS_NEGATION", 4, 7}}, []string{"-package", "q"}, "read what is to be changed"},
 	} {
 		_, err := try(t, dir, c.args, c.places...)
 		require.ErrorContains(t, err, c.says, name)
 	}
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "p", "more_test.go"), []byte("package p\n\nimport \"testing\"\n\nfunc TestNo(t *testing.T) { t.Fatal(\"it fails\") }\n"), 0o600))
-	_, err := try(t, dir, nil, place{"CONDITIONALS_NEGATION", 4, 7})
+	_, err := try(t, dir, nil, spot{"CONDITIONALS_NEGATION", 4, 7})
 	require.ErrorContains(t, err, "the tests of p do not pass without a change")
 	require.ErrorContains(t, err, "it fails")
 }

@@ -40,39 +40,71 @@ type bench struct {
 	// slow are tests that come after the others, which notice most of what there is to notice;
 	// long are those that took long in the last run.
 	slow, long []string
+	// switched are the tests of a program that has the changes in it, by their numbers; the others
+	// are built one by one.
+	switched string
+	in       map[place]int
 }
 
 // slowly is how long a test takes that others are run before.
 const slowly = 300 * time.Millisecond
 
+// prepare builds the tests of a program that has the changes in it, where one can be had.
+func (b *bench) prepare(ctx context.Context, todo []change) (said string, err error) {
+	overlay, in, err := b.switches(ctx, todo)
+	if err != nil {
+		return "", err
+	}
+	binary := filepath.Join(b.temp, "switched")
+	if said, err := b.build(ctx, binary, overlay); err != nil {
+		return said, err
+	}
+	b.switched, b.in = binary, in
+	return "", nil
+}
+
+// build builds the tests of the package.
+func (b *bench) build(ctx context.Context, binary, overlay string) (said string, err error) {
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, "./"+b.pkg) //nolint:gosec // whoever runs this named the package
+	build.Dir = b.tree
+	out, err := build.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("build the tests of %s: %w", b.pkg, err)
+	}
+	return "", nil
+}
+
 // try runs the tests with a change; without one it says whether they pass as they are.
 // What the tests said is returned for an error to be read.
 func (b *bench) try(ctx context.Context, c *change) (fate, string, error) {
-	binary := filepath.Join(b.temp, "tests")
-	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", binary}
+	binary, number := b.switched, 0
 	if c != nil {
-		overlay, err := b.overlay(*c)
-		if err != nil {
-			return 0, "", err
-		}
-		args = append(args, "-overlay", overlay)
+		number = b.in[c.place()]
 	}
-	build := exec.CommandContext(ctx, "go", append(args, "./"+b.pkg)...) //nolint:gosec // whoever runs this named the package
-	build.Dir = b.tree
-	if said, err := build.CombinedOutput(); err != nil {
-		if ctx.Err() != nil || c == nil {
-			return 0, string(said), fmt.Errorf("build the tests of %s: %w", b.pkg, err)
+	if binary == "" || c != nil && number == 0 {
+		overlay := ""
+		if c != nil {
+			var err error
+			if overlay, err = b.overlay(*c); err != nil {
+				return 0, "", err
+			}
 		}
-		return unviable, string(said), nil
+		binary = filepath.Join(b.temp, "tests")
+		if said, err := b.build(ctx, binary, overlay); err != nil {
+			if ctx.Err() != nil || c == nil {
+				return 0, said, err
+			}
+			return unviable, said, nil
+		}
 	}
 	if c == nil || len(b.slow) == 0 {
-		return b.run(ctx, binary, "-test.run="+b.tests)
+		return b.run(ctx, binary, number, "-test.run="+b.tests)
 	}
 	late := "^(" + strings.Join(b.slow, "|") + ")$"
-	if f, said, err := b.run(ctx, binary, "-test.run="+b.tests, "-test.skip="+late); err != nil || f != lives {
+	if f, said, err := b.run(ctx, binary, number, "-test.run="+b.tests, "-test.skip="+late); err != nil || f != lives {
 		return f, said, err
 	}
-	return b.run(ctx, binary, "-test.run="+late)
+	return b.run(ctx, binary, number, "-test.run="+late)
 }
 
 // overlay has the file of a change as it is with it.
@@ -100,13 +132,14 @@ func (b *bench) overlay(c change) (string, error) {
 var verdict = regexp.MustCompile(`^--- ([A-Z]+): (\S+) \((\S+)\)`)
 
 // run ends the tests once one has failed, or nothing has ended in them for as long as is waited.
-func (b *bench) run(ctx context.Context, binary string, which ...string) (fate, string, error) {
+func (b *bench) run(ctx context.Context, binary string, number int, which ...string) (fate, string, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	stalled, failed := errors.New("no test ends any more"), errors.New("a test has failed")
 	watch := time.AfterFunc(b.patience, func() { stop(stalled) })
 	defer watch.Stop()
 	tests := exec.CommandContext(ctx, binary, append([]string{"-test.v", "-test.failfast", "-test.timeout=0"}, which...)...) //nolint:gosec // it was built here
+	tests.Env = append(os.Environ(), fmt.Sprintf("%s=%d", switchEnv, number))
 	tests.Dir = filepath.Join(b.tree, filepath.FromSlash(b.pkg))
 	tests.WaitDelay = time.Second // for what it has started
 	var said bytes.Buffer
