@@ -19,7 +19,8 @@ func TestCredit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := supervisor.NewCredit(10)
 		ctx := t.Context()
-		require.NoError(t, c.Acquire(ctx, 6))
+		require.NoError(t, c.Acquire(ctx, 4))
+		require.NoError(t, c.Acquire(ctx, 2))
 		require.True(t, c.TryAcquire(4))
 		require.False(t, c.TryAcquire(1))
 		require.True(t, c.TryAcquire(0))

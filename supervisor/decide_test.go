@@ -181,7 +181,7 @@ func TestAnnounced(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var decided []string // written by the one goroutine that calls the watchers
-		room := false
+		room, full := false, false
 		decide := scripted(func(ev strategy.Event) []strategy.Directive {
 			switch ev := ev.(type) {
 			case strategy.Fail:
@@ -190,8 +190,11 @@ func TestAnnounced(t *testing.T) {
 				}
 				return []strategy.Directive{strategy.Stop(ev.Key, ev.Exit)}
 			case strategy.Spawning:
-				if ev.Key == "late" && !room {
+				switch {
+				case ev.Key == "late" && !room, ev.Key == "never" && !full:
 					return []strategy.Directive{strategy.Wait(ev.Key)}
+				case ev.Key == "never":
+					return []strategy.Directive{strategy.Stop(ev.Key, strategy.Exitf(messages.ExitOverloaded, "too long"))}
 				}
 			}
 			return nil
@@ -220,6 +223,12 @@ func TestAnnounced(t *testing.T) {
 		answer(t, submit(t, gate, "b", 1))
 		answer(t, waits)
 		require.Equal(t, []string{"s/late: wait false", "s/a: stop true"}, decided)
+		waits = submit(t, gate, "never", 1)
+		in(t, gate, func(*supervisor.Supervisor) { full = true })
+		answer(t, submit(t, gate, "c", 1))
+		require.ErrorIs(t, refusal(t, waits), supervisor.ErrOverloaded)
+		synctest.Wait()
+		require.Equal(t, []string{"s/never: wait false", "s/never: stop true"}, decided[2:], "that it has to wait hides nothing else")
 		stop(t, sys)
 	})
 }

@@ -5,11 +5,13 @@
 //	go run ./test/mutants -package supervisor/strategy found.json
 //
 // It exits with 1 when a change lives that is not explained. "make mutants" runs all of it.
+//
 // The changes are put into one program, each to be switched on by its number, where Go can say
-// that; the others are built one by one. Tests fail a change when one of them fails, or when none ends any more for -patience: what
-// goes wrong in a supervisor waits for ever. However long all of them take together decides
-// nothing, and the patience is at least ten times what the slowest of them takes here without a
-// change. Those that take long come after the others, and nothing is run after a failure.
+// that; the others are built one by one. Tests fail a change when one of them fails, or when none
+// ends any more for -patience: what goes wrong in a supervisor waits for ever. However long all of
+// them take together decides nothing, and the patience is at least ten times what the slowest of
+// them takes here without a change. Those that take long come after the others, and nothing is run
+// after a failure.
 package main
 
 import (
