@@ -50,7 +50,6 @@ type child struct {
 	queue  fifo
 	inHand any     // the work in hand, as it was sent; nil without
 	handT  *ticket // its ticket
-	endSeq uint64  // work up to this number was ended with the key
 
 	done, doneEpoch         uint64
 	restarts, totalRestarts int32

@@ -80,3 +80,35 @@ func TestAGroupWithOneThatIsGone(t *testing.T) {
 		stop(t, sys)
 	})
 }
+
+// TestAGroupGoesOn when its supervisor has failed in the middle of it, and is let go on.
+func TestAGroupGoesOn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, panics := &log{}, false
+		sys := startOnly(t, supervisor.SystemOptions{Strategy: resumer{}, Children: []supervisor.Spec{supervise("g", supervisor.Options{
+			Handler: &handler{}, Children: []supervisor.Spec{otpChild(l, "a", strategy.Permanent), otpChild(l, "b", strategy.Permanent)},
+			Strategy: scripted(func(ev strategy.Event) []strategy.Directive {
+				switch ev := ev.(type) {
+				case strategy.Fail:
+					return []strategy.Directive{strategy.Restart("a", 0), strategy.Restart("b", 0)}
+				case strategy.Up:
+					if panics && ev.Key == "a" {
+						panics = false
+						panic("on purpose")
+					}
+				}
+				return nil
+			}),
+		})}})
+		in(t, sys.Ref("g"), func(*supervisor.Supervisor) { panics = true })
+		require.True(t, sys.Ref("g", "b").Tell(errTest))
+		synctest.Wait()
+		left := true
+		in(t, sys.Ref("g"), func(*supervisor.Supervisor) { left = panics })
+		require.False(t, left, "the strategy has not failed")
+		require.Equal(t, []string{"a idle", "b idle"}, states(t, sys.Ref("g")))
+		require.Equal(t, []string{"+a1", "+b1", "-b1", "-a1", "+a2", "+b2"}, l.take())
+		stop(t, sys)
+	})
+}

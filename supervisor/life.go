@@ -186,7 +186,8 @@ func (s *Supervisor) onGone(ch *child, exit *Exit) {
 }
 
 // settleHand decides what becomes of the work that was in hand. Work that the
-// incarnation had not begun is not lost: it waits again, before the rest.
+// incarnation had not begun is not lost: it waits again, before the rest. When its key was
+// ended, End has refused it before.
 func (s *Supervisor) settleHand(ch *child, begun uint64, exit *Exit) {
 	if ch.handT == nil {
 		return
@@ -196,8 +197,6 @@ func (s *Supervisor) settleHand(ch *child, begun uint64, exit *Exit) {
 	switch {
 	case w.seq == begun:
 		s.unserve(&w, ErrLost, exit, true)
-	case w.seq <= ch.endSeq:
-		s.unserve(&w, ErrEnded, exit, false)
 	default:
 		ch.queue.pushFront(w)
 	}

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/internal/opportunity"
 )
 
 // TestSpecDefaults: the zero value is what the documentation says.
@@ -70,4 +72,15 @@ func TestDepth(t *testing.T) {
 	require.NoError(t, err)
 	sys.Shutdown(t.Context())
 	require.Equal(t, [...]int{1, 2, 3}, depths)
+}
+
+// TestWhatWasPutOff counts the ends of children, and what others have put off with the same watch.
+func TestWhatWasPutOff(t *testing.T) {
+	t.Parallel()
+	w := &opportunity.Watch{}
+	opportunity.Begin(opportunity.Unknown{}, w).Left(opportunity.Budget{Opportunity: time.Second, Ceiling: time.Hour}, opportunity.Measure{Wall: time.Minute, Listened: time.Minute})
+	require.EqualValues(t, 1, w.Postponed())
+	s := &commons{stalls: w}
+	s.postpone(2)
+	require.EqualValues(t, 3, s.busy().Postponed)
 }

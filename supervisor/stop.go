@@ -56,7 +56,6 @@ func (s *Supervisor) End(key string, exit Exit) bool {
 	if exit.Kind == "" {
 		exit.Kind = messages.ExitShutdown
 	}
-	ch.endSeq = s.seq
 	s.unserveQueue(ch, ErrEnded, &exit)
 	if ch.live == nil {
 		s.forget(ch, &exit)
