@@ -65,8 +65,12 @@ func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 		ctx.Hold(false)
 		ctx.Up()
 	case supervisor.Work:
+		exec, is := m.Msg.(messages.Execute)
+		if !is { // copies of it, or to keep it on disk
+			ctx.Finish(m, true)
+			return nil
+		}
 		k.work = &m
-		exec := m.Msg.(messages.Execute)
 		if len(exec.Cells) == 0 {
 			exec.Cells = []messages.Cell{{Code: "vanish"}}
 		}

@@ -57,6 +57,7 @@ var explained = []survivor{
 	{"actors/gateway/deadlines.go", "INVERT_LOGICAL", "again && (h.due.at.IsZero()", "it looks four times a second for nothing, and no result is another one"},
 	{"actors/gateway/handler.go", "INVERT_LOGICAL", "if !ok || !exec.Resumed", "a call that no earlier host had begun is not given to a kernel once something asks for its end"},
 	{"actors/gateway/options.go", "CONDITIONALS_BOUNDARY", "if len(o.Servers) > 0", "a strategy for children that there are none of decides nothing"},
+	{"actors/gateway/workspaces.go", "INVERT_LOGICAL", "child.Kind == KindKernel && ok", "a kernel has the key of a session, and nothing else has"},
 	{"fleet/claim.go", "CONDITIONALS_BOUNDARY", "was.Until > time.Now().Unix()", "in the second in which it ends, what is kept may be there or not"},
 	{"fleet/clock_linux.go", "CONDITIONALS_NEGATION", "unix.CLOCK_BOOTTIME, &t) != nil", "the other clock goes alike while the machine is awake"},
 	{"fleet/forget.go", "CONDITIONALS_BOUNDARY", "m.o.Forget < 0", "0 has become the default before"},
