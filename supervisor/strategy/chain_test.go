@@ -90,6 +90,17 @@ func TestChainForeseesWhatEnds(t *testing.T) {
 	})
 }
 
+// TestChainForeseesNoRoomOfAStaticChild: its end makes none, as it took none.
+func TestChainForeseesNoRoomOfAStaticChild(t *testing.T) {
+	t.Parallel()
+	v := of3(idle("s", 9), idle("a", 9), idle("b", 1))
+	v.children[0].Static = true
+	s := strategy.Chain(fixed([]strategy.Directive{strategy.Stop("s", strategy.Exit{Kind: messages.ExitEvicted})}), strategy.LRU(1))
+	for name, view := range map[string]strategy.View{"with an index": whole{v}, "without": v} {
+		require.Equal(t, []string{"stop s evicted", "stop a evicted"}, say(s.Decide(view, strategy.Tick{})), name)
+	}
+}
+
 // TestChainTTL: the first end counts, wherever it comes from.
 func TestChainTTL(t *testing.T) {
 	t.Parallel()
