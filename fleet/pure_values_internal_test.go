@@ -3,6 +3,7 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -62,13 +63,21 @@ func TestBounds(t *testing.T) {
 		require.Len(t, clause(text), length, text)
 	}
 	directory := Guard(nil)
-	o := Options{Directory: directory, TTL: leastTTL}
-	require.NoError(t, o.settle())
+	for least, refused := range map[time.Duration]bool{100 * time.Millisecond: false, 100*time.Millisecond - 1: true, 99 * time.Microsecond: true} {
+		o := Options{Directory: directory, TTL: least}
+		require.Equal(t, refused, o.settle() != nil, least)
+	}
 	fits := MaxValue/2 - len(encode(Node{}))
 	for more, refused := range map[int]bool{0: false, 1: true} {
 		o := Options{Directory: directory, URL: strings.Repeat("x", fits+more)}
-		require.Equal(t, refused, o.settle() != nil, more)
+		err := o.settle()
+		require.Equal(t, refused, err != nil, more)
+		if refused {
+			require.ErrorContains(t, err, fmt.Sprintf("have %d bytes: at most %d", MaxValue/2+1, MaxValue/2))
+		}
 	}
+	require.EqualError(t, &SandboxError{Name: "a", Reason: "Pending"}, "the sandbox a is not there yet: Pending")
+	require.EqualError(t, &SandboxError{Name: "a", Reason: "Pending", Message: "no node"}, "the sandbox a is not there yet: Pending: no node")
 	for _, busy := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
 		m := &Member{o: Options{Load: func() Load { return Load{Busy: busy} }}}
 		require.NotPanics(t, func() { encode(m.record(1, Up)) })
