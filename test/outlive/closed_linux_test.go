@@ -116,7 +116,7 @@ func TestAStartThatIsGivenUp(t *testing.T) {
 					break
 				}
 				require.ErrorIs(t, err, context.Canceled)
-				given, after = given+1, after*5/4
+				given, after = given+1, after*3/2
 			}
 			t.Logf("given up %d times", given)
 			if !gateway { // which has nothing to wait for
