@@ -171,6 +171,7 @@ func (i *Interpreter) control() {
 			waiting = false
 		case <-timer.C:
 			i.cutOff()
+			waiting = !i.isLeft() // it may have been left meanwhile, and then does not end here
 			timer.Reset(killWait)
 		}
 	}
