@@ -194,10 +194,9 @@ func (s *Supervisor) settleHand(ch *child, begun uint64, exit *Exit) {
 	}
 	w := ch.work()
 	s.release(ch)
-	switch {
-	case w.seq == begun:
+	if w.seq == begun {
 		s.unserve(&w, ErrLost, exit, true)
-	default:
+	} else {
 		ch.queue.pushFront(w)
 	}
 }

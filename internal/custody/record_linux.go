@@ -224,7 +224,8 @@ var (
 
 // await is lock for who may find it held by nobody who is the host: by one who only looks,
 // or by a child of a host that was killed, which has all that this had until it has become
-// the program that it is to be. The error is [ErrUsed] at once when the host lives.
+// the program that it is to be. The error is [ErrUsed] at once when the host lives, and the
+// cause of ctx when that ends first.
 func (f *folder) await(ctx context.Context) (*os.File, error) {
 	held, err := f.lock(0)
 	if !errors.Is(err, ErrUsed) {
