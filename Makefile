@@ -193,7 +193,7 @@ GREMLINS := $(CACHE)/bin/gremlins
 # It works on a copy, so that one may go on here. gremlins finds the places, and test/mutants
 # tries them: gremlins takes slow tests for hung ones, and what is slow depends on the machine.
 .PHONY: mutants
-mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place (AT), and see that a test notices (hours for all of it)
+mutants: need-go $(GREMLINS) ## Change the code in MUTANTS in each place (AT), and see that a test notices (half an hour for all of it)
 	@rm -rf "$(CACHE)/mutants" && mkdir -p "$(CACHE)/mutants/tree"
 	@git ls-files -z --cached --others --exclude-standard | tar --null -T - -c | tar -x -C "$(CACHE)/mutants/tree"
 	@go build -o "$(CACHE)/bin/mutants" ./test/mutants
