@@ -95,9 +95,13 @@ func (b *Backend) begin(ctx context.Context, o kernel.StartOptions, progress fun
 	return b.start(ctx, o, "", progress)
 }
 
+// mostGone is how many fork servers may end under one start that loads modules: those may be
+// what ends them.
+const mostGone = 5
+
 // start makes a session that loads modules.
 func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules string, progress func(string)) (*Interpreter, error) {
-	for {
+	for gone := 1; ; gone++ {
 		p, err := b.o.Server.places.Await(ctx, progress, o.Waiting)
 		if err != nil {
 			return nil, err
@@ -105,6 +109,9 @@ func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules stri
 		i, err := b.startIn(ctx, p, o, modules, progress)
 		if err == nil || ctx.Err() != nil || !p.gone() && !errors.Is(err, forkserver.ErrServerGone) {
 			return i, err
+		}
+		if modules != "" && gone >= mostGone {
+			return nil, fmt.Errorf("%d fork servers ended while a session began: %w", gone, err)
 		}
 		select { // Run may still have to hear of it, and so may who reads what the server says
 		case <-time.After(awayPoll):
@@ -132,8 +139,8 @@ func (b *Backend) startIn(ctx context.Context, p *place, o kernel.StartOptions, 
 		o.Waiting(kernel.Waiting{Subject: p.subject()})
 	}
 	progress("starting a session")
-	for {
-		i, spare, err := p.session(ctx)
+	for again := false; ; again = true {
+		i, spare, err := p.session(ctx, again)
 		if err != nil {
 			return nil, fmt.Errorf("start a session: %w", err)
 		}
@@ -147,7 +154,7 @@ func (b *Backend) startIn(ctx context.Context, p *place, o kernel.StartOptions, 
 		closeErr := i.Close(c)
 		cancel()
 		if spare && died && ctx.Err() == nil {
-			continue // it may have ended while it waited: the next one is tried
+			continue // it may have ended while it waited, and so may others; or of what it was given
 		}
 		return nil, fmt.Errorf("start a session: %w", errors.Join(err, closeErr))
 	}

@@ -32,15 +32,16 @@ type place struct {
 	spawn *forkserver.Options // set where there is no fork server
 }
 
-// session makes the process of a session, or takes one that waits, a spare.
-func (p *place) session(ctx context.Context) (i *Interpreter, spare bool, err error) {
+// session makes the process of a session, or takes one that waits, a spare, unless it has to
+// be a new one.
+func (p *place) session(ctx context.Context, isNew bool) (i *Interpreter, spare bool, err error) {
 	if p.spawn != nil {
 		i, err := p.make(func(g *cgroup.Group, u *ndjson.User) (*forkserver.Child, error) {
 			return forkserver.Spawn(ctx, *p.spawn, g, u)
 		})
 		return i, false, err
 	}
-	for {
+	for !isNew {
 		select {
 		case i := <-p.spares:
 			p.taken <- struct{}{}
@@ -48,10 +49,11 @@ func (p *place) session(ctx context.Context) (i *Interpreter, spare bool, err er
 				return i, true, nil
 			}
 		default:
-			i, err := p.fork()
-			return i, false, err
+			isNew = true
 		}
 	}
+	i, err = p.fork()
+	return i, false, err
 }
 
 // gone reports whether the fork server has ended.
