@@ -60,7 +60,7 @@ func startServer(o runner.ServerOptions) *forks {
 		o.Python = python()
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	f := &forks{server: runner.NewServer(o), pids: make(chan int, 1), cancel: cancel, ended: make(chan error, 1)}
+	f := &forks{server: runner.NewServer(o), pids: make(chan int, 8), cancel: cancel, ended: make(chan error, 1)}
 	go func() { f.ended <- f.server.Run(ctx, func(pid int) { f.pids <- pid }) }() // ends with cancel; ended is its join
 	return f
 }

@@ -69,7 +69,10 @@ func restarted(t *testing.T, f *forks) {
 			case <-ctx.Done():
 				_ = f.stop()
 				return
-			case <-f.ended:
+			case err := <-f.ended:
+				if err == nil {
+					return
+				}
 				go func() { f.ended <- f.server.Run(ctx, func(pid int) { f.pids <- pid }) }() // ends with ctx; ended is its join
 			}
 		}

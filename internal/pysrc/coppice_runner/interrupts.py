@@ -63,6 +63,7 @@ class Interrupts:
         self.kept: Optional[BaseException] = None  # what a handler of the user raised in this package's code; the main thread's
         self.told = 0  # how often that belonged to no cell since the last one
         self.forking = False  # the main thread forks: what is raised in what is registered for that is dropped
+        self.away = False  # this process was forked off by the user's code
         self.masked = False  # code has changed which signals its threads get
         self._handler = self._on_signal
 
@@ -159,6 +160,27 @@ class Interrupts:
             return False
         self.kept = err
         return True
+
+    def held(self) -> bool:
+        """Says whether the calling thread forks, and raises what comes meanwhile after that."""
+        return self.forking and get_ident() == self.main
+
+    def forked(self) -> None:
+        """Forgets what is not for the process that was forked off: what comes from now
+        on is for that."""
+        self.away = True
+        self.wanted = self._asked = self._sent = 0
+        self.kept = None
+
+    def leave(self) -> Optional[BaseException]:
+        """Has SIGINT do what it does in any program, for good. Returns what has come
+        before."""
+        try:
+            if self.installed():
+                _signal.signal(_SIGINT, signal.default_int_handler)
+        finally:
+            wanted, self.current = self.wanted, 0
+        return KeyboardInterrupt() if wanted else self.left()
 
     def left(self) -> Optional[BaseException]:
         """Returns what was kept and came too late for its cell."""

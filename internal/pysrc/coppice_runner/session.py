@@ -190,17 +190,18 @@ class Session:
 
     def _forked(self) -> None:
         """Runs in a process that the user's code forked: it writes to the
-        descriptors 1 and 2 and lets go of the session's own. A process that this one
-        forks has nothing to let go of: the numbers may be the user's by then."""
+        descriptors 1 and 2 and lets go of the session's own, which no signal interrupts.
+        A process that this one forks has nothing to let go of: the numbers may be the
+        user's by then."""
         if self._copying or self.output.forked:
             return
         self.output.forked = True
-        self.interrupts.current = 0
-        signals.serve(None)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+        self.interrupts.forked()
         self.side.close_descriptors()
         self.output.let_go()
         os.close(self._main.detach())
+        if not self.interrupts.held():
+            signals.leave(self.interrupts)
 
     def _request(self, line: bytes, again: bool = False) -> None:
         if line[-1:] != b"}":  # of a host that was killed while it wrote, or that asks for a sign

@@ -72,11 +72,22 @@ def install() -> None:
         os.fork = _forks
 
 
-def serve(gate: Optional[Interrupts]) -> None:
-    """Says whose cells handlers interrupt from now on: no one's in a process that
-    the user's code has forked, where they do what they do in any program."""
+def serve(gate: Interrupts) -> None:
+    """Says whose cells handlers interrupt from now on."""
     global _gate
     _gate = gate
+
+
+def leave(gate: Interrupts) -> None:
+    """Has handlers do what they do in any program from now on: in a process that the
+    user's code has forked. What has come before is raised."""
+    global _gate
+    try:
+        err = gate.leave()
+    finally:
+        _gate = None
+    if err is not None:
+        raise err
 
 
 @functools.wraps(_set)
@@ -117,6 +128,8 @@ def _forks() -> int:
         gate.forking = False
     if pid != 0:
         gate.check()
+    elif gate.away:
+        leave(gate)
     return pid
 
 

@@ -146,6 +146,47 @@ class HostileTest(unittest.TestCase):
         code = "import os, signal\npid = os.fork()\nif not pid:\n    def handler(*_): raise SystemExit(7)\n    signal.signal(signal.SIGALRM, handler)\n    signal.setitimer(signal.ITIMER_REAL, 0.01)\n    while True: pass\nos.waitpid(pid, 0)[1] >> 8"
         self.assertEqual("7", self.session.value(code))
 
+    def test_a_forked_process_is_interrupted_when_it_has_let_go(self):
+        """What comes while it lets go of the session is met by the code after its fork."""
+        code = """
+import os, sys, signal, threading
+def sockets():
+    return [fd for fd in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + fd) and os.readlink("/proc/self/fd/" + fd).startswith("socket")]
+def once(frame, event, _):
+    if me != os.getpid() and event == "call" and frame.f_code.co_name == "close_descriptors":
+        sys.setprofile(None)
+        send()
+def child():
+    sys.setprofile(once)
+    try:
+        pid = fork()
+    except caught:
+        os._exit(7 if me != os.getpid() and not sockets() else 8)
+    sys.setprofile(None)
+    if not pid: os._exit(9)
+    return os.waitpid(pid, 0)[1] >> 8
+me, fork, caught, send = os.getpid(), os.fork, KeyboardInterrupt, lambda: os.kill(os.getpid(), signal.SIGINT)
+assert sockets()
+one = child()
+class Late(Exception): pass
+def late(*_): raise Late
+before = signal.signal(signal.SIGUSR1, late)
+caught, send = Late, lambda: os.kill(os.getpid(), signal.SIGUSR1)
+two = child()
+signal.signal(signal.SIGUSR1, before)
+signal.signal(signal.SIGINT, late)
+send = lambda: os.kill(os.getpid(), signal.SIGINT)
+three = child()
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+four = child()
+one, two, three, four
+"""
+        self.assertEqual("(7, 7, 7, 9)", self.session.value(code))
+        # A thread forks without this package between: it lets go all the same.
+        code = "found = []\ndef run():\n    pid = os.fork()\n    if not pid: os._exit(len(sockets()))\n    found.append(os.waitpid(pid, 0)[1])\nt = threading.Thread(target=run)\nt.start()\nt.join()\nfound"
+        self.assertEqual("[0]", self.session.value(code))
+        self.assertEqual("2", self.session.value("1 + 1"))
+
     def test_few_descriptors(self):
         """Where the system allows few, a fork server keeps those of its children
         below that number."""
