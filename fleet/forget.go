@@ -167,7 +167,7 @@ func (m *Member) releaseOrphans(ctx context.Context, orphans []Entry) error {
 			}
 		}
 		if !over[was.Node] {
-			continue
+			continue // it has not been silent for long enough
 		}
 		if _, err := m.o.Directory.Swap(ctx, e.Key, encode(was.orphaned(time.Now())), e.Rev); err != nil && !errors.Is(err, ErrConflict) {
 			return fmt.Errorf("release a claim of node %s, which is over: %w", was.Node, err)

@@ -119,6 +119,11 @@ func TestLater(t *testing.T) {
 		require.Equal(t, Revision("3"), e.Rev)
 		require.Empty(t, r.answers)
 
+		r.answers = []func() (Entry, error){entry("2"), func() (Entry, error) { return Entry{}, ErrClosed }}
+		_, err = later(t.Context(), r, Entry{Key: "k", Rev: "2"}, func(Entry) bool { return false })
+		require.ErrorIs(t, err, ErrClosed)
+		require.Empty(t, r.answers, "it is not asked again")
+
 		ctx, cancel := context.WithCancel(t.Context())
 		away := errors.New("away")
 		require.Equal(t, ErrUnknown.Error()+": away", unknown(ctx, away).Error())
@@ -137,4 +142,17 @@ func TestRosterOfWhatIsBroken(t *testing.T) {
 	require.Empty(t, r.nodes)
 	r.take(Entry{Key: "node.c", Rev: "1", Value: encode(Node{ID: "c", State: Up})})
 	require.Len(t, r.nodes, 1)
+}
+
+// TestListWaits: a roster that does not know of all nodes yet is waited for, until it is closed.
+func TestListWaits(t *testing.T) {
+	t.Parallel()
+	r := &Roster{nodes: map[string]Node{}, changed: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := r.List(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	r.changed = nil
+	_, err = r.List(t.Context())
+	require.ErrorIs(t, err, errClosedRoster)
 }

@@ -143,8 +143,8 @@ func (m *Member) say(ctx context.Context, has int) error {
 		if err != nil {
 			return fmt.Errorf("say how many keys there are: %w", err)
 		}
-		old := q.entry.Value
-		e, err := settle(ctx, m.o.Directory, q.entry, value, func(e Entry) bool { return e.Rev != "" && string(e.Value) == string(old) })
+		// An older record is met by another conflict.
+		e, err := settle(ctx, m.o.Directory, q.entry, value, func(Entry) bool { return false })
 		if errors.Is(err, ErrConflict) {
 			q.entry = e
 			continue

@@ -46,6 +46,21 @@ func TestQuota(t *testing.T) {
 	})
 }
 
+// TestWhatTheDeadHad is anybody's, whoever they were.
+func TestWhatTheDeadHad(t *testing.T) {
+	inBubble(t, func(t *testing.T, w *world) {
+		b := w.join("b", most(2))
+		w.claim(b, "b")
+		for range 10 {
+			a := w.join("a", most(2))
+			w.claim(a, "a")
+			a.link.Cut()
+			time.Sleep(failover + ttl)
+			require.NoError(t, w.claim(b, "another").Release(t.Context()))
+		}
+	})
+}
+
 // TestFreeKeys do not count: neither are they refused, nor do they take the place of others.
 func TestFreeKeys(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

@@ -108,3 +108,18 @@ func TestACallWaitsForTheProcessForAsLongAsItHasTime(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatACallThatIsCancelledWaitedFor is told.
+func TestWhatACallThatIsCancelledWaitedFor(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		never := 2 * time.Hour
+		tr.away, tr.start = &never, time.Hour
+		waits := tr.begin(call("1", "a", "x"))
+		time.Sleep(time.Minute)
+		tr.ref().Tell(messages.Interrupt{Key: key("a"), Exec: "1", Cause: messages.CauseCancelled})
+		r := tr.wait(waits)
+		require.Equal(t, messages.OutcomeCancelled, r.Outcome)
+		require.Contains(t, r.Reason, "; its kernel was still starting (waiting for the shared process, ")
+		require.Contains(t, r.Reason, "); give the call more time")
+	})
+}

@@ -66,6 +66,9 @@ func (k *scripted) Handle(ctx *supervisor.Ctx, msg any) error {
 		ctx.Up()
 	case supervisor.Work:
 		exec, is := m.Msg.(messages.Execute)
+		if h, is := m.Msg.(messages.Hibernate); is && h.Idle {
+			k.tree.asked.Add(1)
+		}
 		if !is { // copies of it, or to keep it on disk
 			ctx.Finish(m, true)
 			return nil
@@ -155,6 +158,7 @@ type tree struct {
 	mu     sync.Mutex
 	order  []string // of the calls that ended; guarded by mu, read when all is idle
 	ended  atomic.Int64
+	asked  atomic.Int64 // how often an idle kernel was asked to keep its session on disk
 	refuse atomic.Int64 // how many of the next starts fail
 	// refusal is what they fail with, set before the first. nil: an error of fork.
 	refusal error

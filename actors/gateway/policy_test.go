@@ -127,3 +127,23 @@ func TestAnOwnerLeavesEachOfItsSessions(t *testing.T) {
 		require.EqualValues(t, each, tr.ended.Load())
 	})
 }
+
+// TestAnIdleKernelIsAskedToHibernate once in the time that it may idle, where sessions are kept
+// on disk: one that cannot goes on.
+func TestAnIdleKernelIsAskedToHibernate(t *testing.T) {
+	for name, c := range map[string]struct {
+		disk  gateway.Forgetter
+		asked int64
+	}{"on disk": {&onDisk{}, 2}, "nowhere": {nil, 0}} {
+		t.Run(name, func(t *testing.T) {
+			o := gateway.Options{Strategy: gateway.Policy{IdleTTL: time.Hour, Hibernate: true}.Strategy(), Hibernation: c.disk}
+			inTree(t, o, func(t *testing.T, tr *tree) {
+				tr.run("a", "x")
+				time.Sleep(2*time.Hour + time.Minute)
+				require.Equal(t, c.asked, tr.asked.Load())
+				require.Zero(t, tr.ended.Load())
+				require.Equal(t, messages.StateKept, tr.run("a", "x").State)
+			})
+		})
+	}
+}

@@ -74,6 +74,7 @@ var explained = []survivor{
 	{"fleet/forget.go", "ARITHMETIC_BASE", "len(old)+len(orphans) >= mostForgotten", "what a round has left goes with the next look"},
 	{"fleet/forget.go", "INVERT_LOGICAL", "err != nil && !errors.Is(err, ErrConflict)", "an error is logged, and what a round has left goes with the next look"},
 	{"fleet/forget.go", "CONDITIONALS_NEGATION", "err != nil && !errors.Is(err, ErrConflict)", "an error is logged, and what a round has left goes with the next look"},
+	{"fleet/forget.go", "INVERT_LOOPCTRL", "continue // it has not been silent", "it is over before long, and what a round has left goes with the next look"},
 	{"fleet/kept.go", "CONDITIONALS_NEGATION", `o.claim.Kept == "" && o.claim.Written == 0`, "it writes what the claim says already"},
 	{"fleet/member.go", "ARITHMETIC_BASE", "max(pending, m.acked())+1", "nobody counts the renewals of a node that has left"},
 	{"fleet/observe.go", "CONDITIONALS_NEGATION", "if err != nil {", "it decides what is logged"},
