@@ -118,15 +118,11 @@ func TestManySessions(t *testing.T) {
 	before := heap()
 	live(100, n)
 	each := (heap() - before) / float64(n-100)
-	node, err := h.Snapshot(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, n, alive(node))
+	node := whole(t, h, n)
 	began := time.Now()
 	live(n, n+n/10)
 	took := time.Since(began)
-	node, err = h.Snapshot(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, n, alive(node))
+	node = whole(t, h, n)
 	require.EqualValues(t, n/10, evicted.Load())
 	names := map[string]bool{}
 	for _, c := range node.Children[0].Children {
@@ -137,6 +133,18 @@ func TestManySessions(t *testing.T) {
 	require.NoError(t, h.Check())
 	t.Logf("%d sessions: %.0f bytes of heap each, %v for an eviction with its start", n, each, (took / time.Duration(n/10)).Round(time.Microsecond))
 	require.Less(t, each, 24.0*1024)
+}
+
+// whole is a snapshot that has so many sessions: on a busy machine a supervisor may not answer
+// in the second that one takes at most.
+func whole(t *testing.T, h *fake.Host, n int) (node messages.Node) {
+	t.Helper()
+	require.Eventually(t, func() bool {
+		var err error
+		node, err = h.Snapshot(t.Context())
+		return err == nil && alive(node) == n
+	}, time.Minute, time.Millisecond)
+	return node
 }
 
 // alive is how many sessions a snapshot has; the nodes themselves would fill a failure.

@@ -124,7 +124,7 @@ func (g *gateway) end() error {
 	if err := g.cmd.Process.Signal(os.Interrupt); err != nil {
 		return fmt.Errorf("end the Kernel Gateway: %w", err)
 	}
-	late := time.AfterFunc(15*time.Second, func() { _ = g.cmd.Process.Kill() }) // Wait tells of it
+	late := time.AfterFunc(2*time.Minute, func() { _ = g.cmd.Process.Kill() }) // Wait tells of it
 	defer late.Stop()
 	if _, exited := errors.AsType[*exec.ExitError](g.cmd.Wait()); exited && g.cmd.ProcessState.ExitCode() < 0 {
 		return fmt.Errorf("the Kernel Gateway did not end when it was interrupted: %s", tail(g.log.String()))

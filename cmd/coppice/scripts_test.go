@@ -32,7 +32,7 @@ import (
 const marker = "PI_COPPICE_TEST_MARK"
 
 // patience bounds every wait of a script.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"coppice": func() {

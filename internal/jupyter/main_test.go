@@ -28,7 +28,7 @@ func (w withGateway) Run() int {
 func TestMain(m *testing.M) { goleak.VerifyTestMain(withGateway{m}) }
 
 // patience bounds every wait of a test that is expected to succeed.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // tick is how often a condition is looked at.
 const tick = 2 * time.Millisecond

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	patience = time.Minute
+	patience = 3 * time.Minute
 	// hostRole makes the test binary launch a gateway with the interpreter in
 	// this variable and tell about it, so that a test can kill it.
 	hostRole = "COPPICE_TEST_HOST_PYTHON"

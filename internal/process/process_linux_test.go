@@ -19,7 +19,7 @@ import (
 	"github.com/coppice-run/coppice/internal/process"
 )
 
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // start starts a child and ends it with the test.
 func start(t *testing.T, o process.Options) *process.Process {

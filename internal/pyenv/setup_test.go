@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	patience   = time.Minute
+	patience   = 3 * time.Minute
 	pipSuccess = "Ignoring appnope: markers 'sys_platform == \"darwin\"' don't match your environment\n" +
 		"Collecting ipykernel==7.4.0\nCollecting zipp==3.23.1\nInstalling collected packages: ipykernel, zipp\nSuccessfully installed ipykernel-7.4.0\n"
 )

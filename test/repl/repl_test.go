@@ -31,7 +31,7 @@ var update = flag.Bool("update", false, "write the golden files anew")
 
 // patience is generous: other tests may have the processors.
 const (
-	patience = 60 * time.Second
+	patience = 3 * time.Minute
 	fast     = 50 * time.Millisecond
 )
 

@@ -52,7 +52,7 @@ func testMain(m *testing.M) (code int) {
 }
 
 // patience bounds every wait.
-const patience = 60 * time.Second
+const patience = 3 * time.Minute
 
 // tick is how often something that is waited for is looked at.
 const tick = 10 * time.Millisecond

@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait of the tests.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 // roleEnv makes the test binary play a host instead of running tests.
 const roleEnv = "COPPICE_TEST_ROLE"

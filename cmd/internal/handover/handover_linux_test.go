@@ -22,7 +22,7 @@ import (
 )
 
 // patience bounds every wait.
-const patience = time.Minute
+const patience = 3 * time.Minute
 
 const token = "0123456789abcdef"
 

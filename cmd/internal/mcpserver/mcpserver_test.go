@@ -25,7 +25,7 @@ import (
 
 // patience is for what must come, and is looked for each tick.
 const (
-	patience = 30 * time.Second
+	patience = 3 * time.Minute
 	tick     = 10 * time.Millisecond
 )
 
