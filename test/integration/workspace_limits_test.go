@@ -162,6 +162,14 @@ func TestOpenFilesOfAWorkspace(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 		r, _ = s.Execute(t.Context(), cells("while True: all.append(open('/dev/null'))")) // the result says it, too
+		if backend == backends.Gateway && r.Outcome == messages.OutcomeLost {
+			// libzmq ends its process where it gets no descriptor: seldom is it who needs the next.
+			require.Contains(t, r.Text, "its process died")
+			r = run(t, s, cells("'all' in globals()"))
+			require.Equal(t, messages.StateFresh, r.State, r.Text)
+			require.Contains(t, r.Text, "False")
+			return
+		}
 		require.Equal(t, messages.OutcomeError, r.Outcome, r.Text)
 		require.NotNil(t, r.Exceeded, r.Text)
 		require.Equal(t, messages.LimitFiles, r.Exceeded.Limit, r.Text)
