@@ -121,10 +121,10 @@ func (m *Member) scan(ctx context.Context) (old []released, orphans []Entry, ful
 			stop()
 			return
 		}
-		c, found, err := readClaim(e, "")
+		c, found, _ := readClaim(e, "") // of what cannot be read, whoever asks for the key hears
 		switch {
-		case err != nil || !found:
-			return // whoever asks for the key hears of it
+		case !found:
+			return
 		case c.Node == "" && c.Until > now.Unix(): // what is kept is found by it
 		case c.Node == "" && c.Ended <= before:
 			old = append(old, released{key: e.Key, rev: e.Rev, epoch: c.Epoch})
