@@ -101,7 +101,8 @@ const mostGone = 5
 
 // start makes a session that loads modules.
 func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules string, progress func(string)) (*Interpreter, error) {
-	for gone := 1; ; gone++ {
+	var was *place
+	for gone := 0; ; {
 		p, err := b.o.Server.places.Await(ctx, progress, o.Waiting)
 		if err != nil {
 			return nil, err
@@ -109,6 +110,10 @@ func (b *Backend) start(ctx context.Context, o kernel.StartOptions, modules stri
 		i, err := b.startIn(ctx, p, o, modules, progress)
 		if err == nil || ctx.Err() != nil || !p.gone() && !errors.Is(err, forkserver.ErrServerGone) {
 			return i, err
+		}
+		if p != was { // the same one may be met again until Run has heard of it
+			was = p
+			gone++
 		}
 		if modules != "" && gone >= mostGone {
 			return nil, fmt.Errorf("%d fork servers ended while a session began: %w", gone, err)
