@@ -259,6 +259,16 @@ func TestLeave(t *testing.T) {
 	})
 }
 
+// TestJoinGoesOn: a request that comes to nothing is sent again.
+func TestJoinGoesOn(t *testing.T) {
+	inBubble(t, func(_ *testing.T, w *world) {
+		w.join("a", func(o *fleet.Options) {
+			faults, _ := first(1, "swap", "node.", fleettest.Fault{Drop: true})
+			o.Directory.(*fleettest.Link).Faults(faults)
+		})
+	})
+}
+
 // TestJoinFails: without a directory there is no life, and nothing is left of the attempt.
 func TestJoinFails(t *testing.T) {
 	inBubble(t, func(t *testing.T, w *world) {

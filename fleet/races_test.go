@@ -164,6 +164,16 @@ func TestHowOftenTheFloorIsLearnt(t *testing.T) {
 			require.Equal(t, round, swaps.Load())
 			time.Sleep(5 * ttl)
 		}
+
+		// In the strict mode for each claim anew.
+		b := w.join("b", strict)
+		faults, swaps = first(0, "swap", "forgotten", fleettest.Fault{})
+		b.link.Faults(faults)
+		for i := range 3 {
+			before := swaps.Load()
+			w.claim(b, fmt.Sprint("strict", i))
+			require.Greater(t, swaps.Load(), before)
+		}
 	})
 }
 
@@ -176,6 +186,15 @@ func TestDropOfWhatWasKept(t *testing.T) {
 		require.NoError(t, o.Keep(t.Context(), strings.Repeat("r", fleet.MaxKept), long()))
 		require.NoError(t, o.Drop(t.Context()))
 		require.Empty(t, w.claims()["k"].Kept)
+
+		// Nor what it may say without having been heard of.
+		other := w.claim(a, "other")
+		a.unheard(fleettest.Fault{Mute: true})
+		require.ErrorIs(t, other.Keep(soon(t), "1", long()), fleet.ErrUnknown)
+		a.link.Faults(nil)
+		require.Equal(t, "1", w.claims()["other"].Kept)
+		require.NoError(t, other.Drop(t.Context()))
+		require.Empty(t, w.claims()["other"].Kept)
 		require.NoError(t, o.Release(t.Context()))
 		require.Empty(t, w.claim(b, "k").Kept())
 	})
