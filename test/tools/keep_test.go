@@ -86,7 +86,7 @@ func TestEachToolHasItsOwnTime(t *testing.T) {
 		h.ok(id, "echo", 1)
 	}
 	require.True(t, h.tool("pinned").Pinned)
-	require.WithinDuration(t, time.Now().Add(300*time.Second), h.tool("long").Expires, patience)
+	require.WithinDuration(t, time.Now().Add(300*time.Second), h.tool("long").Expires, time.Minute)
 	h.eventually(func() bool { return len(h.warm()) == 1 }, "the end of two")
 	require.Equal(t, []string{"long"}, h.warm())
 	require.Nil(t, h.tool("short").Failure, "its end is no failure")
