@@ -150,8 +150,8 @@ func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
 
 // Find returns the session of a key, which [Session.Key] tells, if it has a kernel now;
 // has is false when it has none. It looks at no other session. The error is that of
-// [Host.Snapshot], or of ctx when the tree does not answer in time. Any goroutine may call
-// it.
+// [Host.Snapshot], that of ctx, or a [context.DeadlineExceeded] when the tree does not
+// answer in time. Any goroutine may call it.
 func (h *Host) Find(ctx context.Context, key messages.SessionKey) (info SessionInfo, has bool, err error) {
 	if ctx == nil {
 		return SessionInfo{}, false, fmt.Errorf("look for the session %s: %w", key, errNoContext)

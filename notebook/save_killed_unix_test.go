@@ -56,7 +56,7 @@ func TestSaveAfterAKilledOne(t *testing.T) {
 			}
 			names, _ := os.ReadDir(dir)
 			return !os.SameFile(first, now) && len(names) > 3 // in the middle of a save
-		}, 30*time.Second, time.Duration(i+1)*100*time.Microsecond)
+		}, 3*time.Minute, time.Duration(i+1)*100*time.Microsecond)
 		require.NoError(t, cmd.Process.Kill())
 		require.Error(t, cmd.Wait())
 		require.Equal(t, syscall.SIGKILL, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())

@@ -151,5 +151,5 @@ func (p *probe) ok(t testing.TB) {
 // eventually waits for something that another goroutine does soon.
 func eventually(t testing.TB, what string, ok func() bool) {
 	t.Helper()
-	require.Eventually(t, ok, 10*time.Second, time.Millisecond, what)
+	require.Eventually(t, ok, 3*time.Minute, time.Millisecond, what)
 }

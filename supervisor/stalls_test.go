@@ -273,3 +273,38 @@ func TestAStartOverAStall(t *testing.T) {
 		})
 	}
 }
+
+// A snapshot waits for those who could not answer while this process stood still, and for
+// those who had the chance no longer than it says.
+func TestSnapshotOverAStall(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		answers, takes time.Duration
+		detail         string
+	}{
+		"they answer":   {answers: time.Hour + time.Second/2, takes: time.Hour + time.Second/2},
+		"they never do": {answers: 2 * time.Hour, takes: time.Hour + time.Second + 100*time.Millisecond, detail: "did not answer"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, release := &pretended{}, make(chan struct{})
+				sys := startOnly(t, supervisor.SystemOptions{Stalls: p, Children: []supervisor.Spec{
+					supervise("busy", supervisor.Options{Handler: deaf(release), Children: []supervisor.Spec{{Key: "below", New: of(echo)}}}),
+				}})
+				require.True(t, sys.Ref("busy").Tell("hang"))
+				synctest.Wait()
+				began := time.Now()
+				go p.stand(time.Hour)
+				time.AfterFunc(tc.answers, func() { close(release) })
+				node, err := sys.Snapshot(t.Context())
+				require.NoError(t, err)
+				require.WithinRange(t, time.Now(), began.Add(tc.takes), began.Add(tc.takes+100*time.Millisecond))
+				require.Equal(t, tc.detail, node.Children[0].Detail)
+				require.Len(t, node.Children[0].Children, map[bool]int{true: 1}[tc.detail == ""])
+				<-release
+				stop(t, sys)
+			})
+		})
+	}
+}

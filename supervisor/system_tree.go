@@ -2,18 +2,22 @@ package supervisor
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/messages"
 )
 
-// snapshotPatience is how long a snapshot waits for supervisors that do not
-// answer.
-const snapshotPatience = time.Second
+// snapshotPatience is how long a snapshot waits for supervisors that do not answer.
+// Time in which this process stood still, or was late for want of a processor, is not
+// counted: nobody could answer then.
+var snapshotPatience = opportunity.Budget{Opportunity: time.Second}
 
-// Snapshot describes the whole tree. It takes at most a second, and not longer
-// than ctx: a supervisor that does not answer in time is shown without children
-// and with the detail "did not answer". The error is that of ctx, or
+// Snapshot describes the whole tree. It takes at most a second in which this process
+// had a processor, and not longer than ctx: a supervisor that does not answer in time is
+// shown without children and with the detail "did not answer". The error is that of ctx, or
 // [ErrStopped]. Any goroutine may call it, but not an actor of this system that
 // the snapshot would have to wait for.
 func (s *System) Snapshot(ctx context.Context) (messages.Node, error) {
@@ -24,8 +28,8 @@ func (s *System) Snapshot(ctx context.Context) (messages.Node, error) {
 // Child describes one child of the tree, without those below it and without a look at its
 // siblings: path has the names on the way to it, from those of Options.Children on. found is false
 // when there is no such child. The error is that of ctx, a [context.DeadlineExceeded] when
-// a supervisor on the way does not answer within a second, or [ErrStopped]. Who may call it
-// is as for Snapshot.
+// a supervisor on the way does not answer in the time that Snapshot takes, or [ErrStopped].
+// Who may call it is as for Snapshot.
 func (s *System) Child(ctx context.Context, path ...string) (node messages.Node, found bool, err error) {
 	if len(path) == 0 {
 		return messages.Node{}, false, nil
@@ -46,8 +50,6 @@ func (s *System) Child(ctx context.Context, path ...string) (node messages.Node,
 // describe asks for the tree, or for the one child at a path. late says why somebody was
 // not waited for any longer.
 func (s *System) describe(ctx context.Context, only []string) (node messages.Node, late, err error) {
-	ctx, cancel := context.WithTimeout(ctx, snapshotPatience)
-	defer cancel()
 	node = s.root.node(s)
 	p := &snap{of: &snapshot{}, round: newRound(), node: &node, only: only}
 	sh := s.root.supervisor()
@@ -56,10 +58,9 @@ func (s *System) describe(ctx context.Context, only []string) (node messages.Nod
 	}
 	sh.askFor(p)
 	p.round.leave()
-	select {
-	case <-p.round.done:
-	case <-ctx.Done():
-		late = context.Cause(ctx)
+	late = opportunity.Wait(ctx, snapshotPatience, opportunity.Begin(opportunity.Unknown{}, s.stalls), p.round.done)
+	if _, spent := errors.AsType[*opportunity.SpentError](late); spent {
+		late = fmt.Errorf("%w: %w", context.DeadlineExceeded, late)
 	}
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()

@@ -124,7 +124,7 @@ func TestProcessesAreBounded(t *testing.T) {
 	require.Eventually(t, func() bool {
 		_, err = one.Start(t.Context(), script("true"))
 		return err == nil
-	}, 10*time.Second, 5*time.Millisecond, "the place is free again")
+	}, 3*time.Minute, 5*time.Millisecond, "the place is free again")
 	// Whoever does not wait for the start does not get the process.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()

@@ -217,11 +217,11 @@ func TestForksEndWithTheirSession(t *testing.T) {
 	require.Eventually(t, func() bool {
 		keys, err := w.store.Keys(t.Context())
 		return err == nil && len(keys) == 3 && keys[1] == "mine" && keys[0] == "main" // and the mark of mine
-	}, 10*time.Second, time.Millisecond)
+	}, 3*time.Minute, time.Millisecond)
 	require.Eventually(t, func() bool {
 		_, err := w.as(root, "main", "fork.spawn", `{"args":["new"]}`)
 		return err == nil
-	}, 10*time.Second, time.Millisecond, "their places are free")
+	}, 3*time.Minute, time.Millisecond, "their places are free")
 	require.Equal(t, `"new"`, string(w.gathered(root, `{}`)["fork_1"].Response))
 	_, err := w.as(root, "main", "fork.gather_all", `{"args":[`+handle+`]}`)
 	require.ErrorContains(t, err, "there is no fork fork_1", "a handle of the old life")

@@ -46,7 +46,7 @@ func TestWriteKilled(t *testing.T) {
 		require.Eventually(t, func() bool {
 			now, err := os.Stat(path)
 			return err == nil && (first == nil || !os.SameFile(first, now))
-		}, 30*time.Second, time.Duration(i+1)*100*time.Microsecond)
+		}, 3*time.Minute, time.Duration(i+1)*100*time.Microsecond)
 		require.NoError(t, cmd.Process.Kill())
 		require.Error(t, cmd.Wait())
 		require.Equal(t, syscall.SIGKILL, cmd.ProcessState.Sys().(syscall.WaitStatus).Signal())

@@ -30,7 +30,7 @@ func TestMarks(t *testing.T) {
 			require.Eventually(t, func() bool {
 				left, err = process.Marked(mark)
 				return err == nil && len(left) == 2 && (holds(t, left[0], "sleep") || holds(t, left[1], "sleep"))
-			}, 10*time.Second, time.Millisecond, "%v", left)
+			}, 3*time.Minute, time.Millisecond, "%v", left)
 			require.NoError(t, errors.Join(in.Close(), write.Close()))
 			ended(t, p)
 			require.NoError(t, p.Err())
@@ -81,7 +81,7 @@ func TestParts(t *testing.T) {
 			require.Eventually(t, func() bool {
 				of := parts()
 				return len(of) == 3 && len(left) == 1 && holds(t, left[0], "sleep")
-			}, 10*time.Second, time.Millisecond)
+			}, 3*time.Minute, time.Millisecond)
 			require.Equal(t, map[int]process.Part{first.PID(): 7, second.PID(): 0, left[0].PID: 7}, parts())
 			require.NoError(t, process.SetMark(second.PID(), mark), "it keeps what it has")
 			require.NoError(t, process.SetPart(second.PID(), 8))

@@ -79,7 +79,7 @@ func newCrowd(t *testing.T) crowd {
 		defer cancel()
 		_, err := sharedgateway.Stop(ctx, c.dir)
 		require.NoError(t, err)
-		require.Eventually(t, func() bool { return len(proc.WithEnv(crowdMark, c.mark)) == 0 }, 30*time.Second, 20*time.Millisecond,
+		require.Eventually(t, func() bool { return len(proc.WithEnv(crowdMark, c.mark)) == 0 }, 3*time.Minute, 20*time.Millisecond,
 			"left behind: %v", proc.WithEnv(crowdMark, c.mark))
 		left, err := filepath.Glob(filepath.Join(os.TempDir(), "cpk-*", "shared.json"))
 		require.NoError(t, err)

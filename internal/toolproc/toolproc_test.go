@@ -86,7 +86,7 @@ func TestAStartThatIsGivenUp(t *testing.T) {
 		_, err := toolproc.Start(ctx, o)
 		ended <- err
 	}()
-	require.Eventually(t, func() bool { return len(proc.WithEnv("TOOLBOX_MARK", box.Mark)) == 1 }, 30*time.Second, 5*time.Millisecond)
+	require.Eventually(t, func() bool { return len(proc.WithEnv("TOOLBOX_MARK", box.Mark)) == 1 }, 3*time.Minute, 5*time.Millisecond)
 	cancel()
 	err := <-ended
 	var failed *toolproc.StartError

@@ -37,7 +37,7 @@ def late():
 t = threading.Thread(target=late); t.start()`, gone, prints, printed)}})
 				require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 				require.NoError(t, os.WriteFile(filepath.Join(cwd, gone), nil, 0o600))
-				require.Eventually(t, func() bool { _, err := os.Stat(printed); return err == nil }, 30*time.Second, 10*time.Millisecond)
+				require.Eventually(t, func() bool { _, err := os.Stat(printed); return err == nil }, 3*time.Minute, 10*time.Millisecond)
 				return run(t, s, step{cells: []string{next}})
 			}
 			const begins, ends = "[late output] Background code of earlier cells printed this between the cells:", "[end of late output]"

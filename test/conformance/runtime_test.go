@@ -231,7 +231,7 @@ func TestForksEndWithTheirSession(t *testing.T) {
 		require.Eventually(t, func() bool {
 			keys, err := store.Keys(t.Context())
 			return err == nil && len(keys) == 1
-		}, 10*time.Second, 10*time.Millisecond)
+		}, 3*time.Minute, 10*time.Millisecond)
 		do(spawn, "'1'")
 	}
 }

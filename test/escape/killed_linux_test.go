@@ -131,7 +131,7 @@ func killsHost(t *testing.T, name, rung string, count int) {
 			late, counted = left, true
 		}
 		return left == 0
-	}, 30*time.Second, 10*time.Millisecond, "left behind: %v", proc.WithArgument(mark))
+	}, 3*time.Minute, 10*time.Millisecond, "left behind: %v", proc.WithArgument(mark))
 	t.Logf("RUNG %s as uid %d: host with %d workspaces killed: %d processes of theirs, %d left after 2 s, the last gone after %v", rung, os.Geteuid(), count, before, late, ended.Round(time.Millisecond))
 }
 

@@ -39,7 +39,7 @@ func startExternal(t *testing.T, s *external.Server, url, kernel string, o coppi
 		defer cancel()
 		report := host.Shutdown(ctx)
 		require.True(t, report.Clean(), "leftovers: %+v", report.Leftovers)
-		require.Eventually(t, func() bool { return len(proc.WithEnv("HOME", s.Dir)) <= 1 }, 30*time.Second, 50*time.Millisecond, "kernels are left behind")
+		require.Eventually(t, func() bool { return len(proc.WithEnv("HOME", s.Dir)) <= 1 }, 3*time.Minute, 50*time.Millisecond, "kernels are left behind")
 	})
 	return host
 }

@@ -114,7 +114,7 @@ func TestNothingThatEscapesOutlivesItsHost(t *testing.T) {
 				if !killed {
 					require.Empty(t, proc.WithArgument(mark), "a host that ends in order waits for that")
 				}
-				require.Eventually(t, func() bool { return len(proc.WithArgument(mark)) == 0 }, 10*time.Second, 20*time.Millisecond,
+				require.Eventually(t, func() bool { return len(proc.WithArgument(mark)) == 0 }, time.Minute, 20*time.Millisecond,
 					"left behind: %v", proc.WithArgument(mark))
 			})
 		}

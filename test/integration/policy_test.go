@@ -74,7 +74,7 @@ func TestAKernelThatHasGrownIsReplacedWhenItIsIdle(t *testing.T) {
 		run(t, slim, cells("x = 1"))
 		r := run(t, s, cells("import time; b = bytearray(600 << 20); b[::4096] = b'x' * len(b[::4096]); time.sleep(3)", "len(b)"))
 		require.Equal(t, messages.OutcomeOK, r.Outcome, "a busy one is left alone")
-		require.Eventually(t, func() bool { return kernels(t, host)[s.Key().ID()] == 0 }, 30*time.Second, 100*time.Millisecond)
+		require.Eventually(t, func() bool { return kernels(t, host)[s.Key().ID()] == 0 }, 3*time.Minute, 100*time.Millisecond)
 		r = run(t, s, cells("'b' in globals()"))
 		require.Equal(t, messages.StateFresh, r.State)
 		require.Contains(t, r.Text, "over the limit of 400 MiB", "the next result says why")
@@ -109,7 +109,7 @@ func TestACallOfItsOwnKernelLeavesNothing(t *testing.T) {
 		require.Eventually(t, func() bool { return len(kernels(t, host)) == 2 }, time.Minute, 20*time.Millisecond, "the first of its kind has ended")
 		cancel()
 		require.Equal(t, messages.OutcomeCancelled, (<-done).Outcome)
-		require.Eventually(t, func() bool { return len(kernels(t, host)) == 1 }, 30*time.Second, 20*time.Millisecond, "also when its caller leaves")
+		require.Eventually(t, func() bool { return len(kernels(t, host)) == 1 }, 3*time.Minute, 20*time.Millisecond, "also when its caller leaves")
 	})
 }
 

@@ -108,7 +108,7 @@ func TestInterruptEndsTheGroup(t *testing.T) {
 				}
 				done <- reply
 			}()
-			require.Eventually(t, func() bool { return i.Info().PID != 0 && (name != "deaf" || p.text() != "") }, 20*time.Second, time.Millisecond)
+			require.Eventually(t, func() bool { return i.Info().PID != 0 && (name != "deaf" || p.text() != "") }, 3*time.Minute, time.Millisecond)
 			require.NoError(t, i.Interrupt(t.Context()))
 			require.NoError(t, i.Interrupt(t.Context()), "again")
 			select {
@@ -135,7 +135,7 @@ func TestTheEndOfTheContextKills(t *testing.T) {
 		_, err := i.Execute(ctx, kernel.CellRequest{Code: "trap '' TERM; sleep 600"}, new(printed).emit)
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return i.Info().PID != 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return i.Info().PID != 0 }, 3*time.Minute, time.Millisecond)
 	cancel()
 	require.ErrorIs(t, <-done, context.Canceled)
 }
@@ -190,7 +190,7 @@ func TestCloseEndsWhatRuns(t *testing.T) {
 			done <- reply
 		}
 	}()
-	require.Eventually(t, func() bool { return i.Info().PID != 0 }, 20*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return i.Info().PID != 0 }, 3*time.Minute, time.Millisecond)
 	require.Positive(t, i.RSS())
 	require.NoError(t, i.Close(t.Context()))
 	require.Equal(t, 143, *(<-done).ExitCode)

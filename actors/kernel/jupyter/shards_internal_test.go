@@ -210,7 +210,7 @@ func (w *shardWorld) look(t *rapid.T) {
 func (w *shardWorld) check(t *rapid.T) {
 	for i, h := range w.hosts {
 		for n := range modelShards {
-			require.Eventually(t, func() bool { return h.holds(n) == w.held[i][n] }, 10*time.Second, time.Millisecond, "host %d, shard %d, held: %v", i, n, w.held[i][n])
+			require.Eventually(t, func() bool { return h.holds(n) == w.held[i][n] }, 3*time.Minute, time.Millisecond, "host %d, shard %d, held: %v", i, n, w.held[i][n])
 		}
 	}
 	for n, f := range w.shards {

@@ -105,7 +105,7 @@ func testInput(t *testing.T, version string, connect func(*testing.T, *mcp.Clien
 	r, err := cs.CallTool(t.Context(), params)
 	require.NoError(t, err)
 	require.Contains(t, text(r), "'yes'")
-	require.Eventually(t, func() bool { return shown.seen("before") && shown.seen("after") }, 30*time.Second, 10*time.Millisecond, "output on both sides of the question")
+	require.Eventually(t, func() bool { return shown.seen("before") && shown.seen("after") }, 3*time.Minute, 10*time.Millisecond, "output on both sides of the question")
 
 	cannot := connect(t, nil)
 	r = call(t, cannot, "python", in("input()"))
@@ -134,7 +134,7 @@ func TestInputWaitsOnlySoLong(t *testing.T) {
 			other := client(t, o, nil)
 			look := cells("timed")
 			look["session"] = version
-			require.Eventually(t, func() bool { return len(p.seen()) > 0 }, 30*time.Second, 10*time.Millisecond)
+			require.Eventually(t, func() bool { return len(p.seen()) > 0 }, 3*time.Minute, 10*time.Millisecond)
 			require.Contains(t, text(call(t, other, "python", look)), "no answer came within 0.3 seconds", "the next call is served")
 			close(over)
 			require.Contains(t, text(<-done), "no answer came within 0.3 seconds", "the result waits for its client")

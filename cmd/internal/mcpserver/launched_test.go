@@ -45,7 +45,7 @@ func TestToolsOfTheLauncher(t *testing.T) {
 	r, err := cs.CallTool(t.Context(), params)
 	require.NoError(t, err)
 	require.False(t, r.IsError, text(r))
-	require.Eventually(t, func() bool { return p.seen("xxxx") }, 30*time.Second, 10*time.Millisecond, "what streams is told on the way")
+	require.Eventually(t, func() bool { return p.seen("xxxx") }, 3*time.Minute, 10*time.Millisecond, "what streams is told on the way")
 	require.Equal(t, "hello", text(call(t, cs, "python", cells(`print(tool.my_tool(arg="hello")["result"]["echo"])`)))[:5])
 
 	box.Add(toolbox.Tool{ID: "late"})

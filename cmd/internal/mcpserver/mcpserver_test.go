@@ -163,7 +163,7 @@ func TestSessions(t *testing.T) {
 	require.Contains(t, text(call(t, cs, "python", args)), "False")
 	require.Equal(t, "2", text(call(t, cs, "python", cells("x"))))
 	call(t, cs, "sessions_close", nil)
-	require.Eventually(t, func() bool { return !strings.Contains(list(), `"session":"default"`) }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return !strings.Contains(list(), `"session":"default"`) }, 3*time.Minute, 10*time.Millisecond)
 
 	done := make(chan *mcp.CallToolResult, 1)
 	go func() {
@@ -172,7 +172,7 @@ func TestSessions(t *testing.T) {
 			done <- r
 		}
 	}()
-	require.Eventually(t, func() bool { return strings.Contains(list(), `"state":"busy"`) }, 30*time.Second, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(list(), `"state":"busy"`) }, 3*time.Minute, 10*time.Millisecond)
 	call(t, cs, "sessions_interrupt", nil)
 	require.True(t, (<-done).IsError)
 }
@@ -211,8 +211,8 @@ func TestProgressAndCancel(t *testing.T) {
 		_, err := cs.CallTool(ctx, params)
 		done <- err
 	}()
-	require.Eventually(t, func() bool { return p.seen("first") }, 30*time.Second, 10*time.Millisecond)
-	require.Eventually(t, func() bool { return p.seen("running for") }, 30*time.Second, 10*time.Millisecond, "a sign of life")
+	require.Eventually(t, func() bool { return p.seen("first") }, 3*time.Minute, 10*time.Millisecond)
+	require.Eventually(t, func() bool { return p.seen("running for") }, 3*time.Minute, 10*time.Millisecond, "a sign of life")
 	cancel()
 	require.Error(t, <-done)
 	require.Equal(t, "7", text(call(t, cs, "python", cells("x"))), "the session is kept")
