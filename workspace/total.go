@@ -63,7 +63,7 @@ const (
 func (t Total) watched() bool { return t.Memory > 0 || t.Processes > 0 || t.Processors > 0 }
 
 func (t Total) negative() bool {
-	return t.Memory < 0 || t.Processes < 0 || t.Processors < 0 || t.Output < 0
+	return t.Memory < 0 || t.Processes < 0 || !(t.Processors >= 0) || t.Output < 0 // NaN is not, either
 }
 
 func memory(bytes int64) string { return machine.Size(uint64(max(bytes, 0))) + " of memory" }

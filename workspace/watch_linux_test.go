@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -76,8 +77,10 @@ func limitsAsAWhole(t *testing.T, so workspace.SetOptions) {
 			require.Equal(t, tt.o.Total != (workspace.Total{}) && tt.o.Total.Output == 0, one.Info().Kept != "", one.Info().Kept)
 		})
 	}
-	_, err := w.Open(t.Context(), "negative", workspace.Options{Total: workspace.Total{Memory: -1}})
-	require.ErrorContains(t, err, "negative")
+	for _, total := range []workspace.Total{{Memory: -1}, {Processors: math.NaN()}} {
+		_, err := w.Open(t.Context(), "negative", workspace.Options{Total: total})
+		require.ErrorContains(t, err, "negative")
+	}
 }
 
 // TestWhatTheSystemHasEnded is told by what was met first, where that is known.

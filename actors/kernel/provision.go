@@ -360,5 +360,5 @@ type Limits struct {
 
 // Negative reports whether one of the limits is below zero.
 func (l Limits) Negative() bool {
-	return l.Memory < 0 || l.CPU < 0 || l.Runtime < 0 || l.Files < 0 || l.Processes < 0 || l.Processors < 0
+	return l.Memory < 0 || l.CPU < 0 || l.Runtime < 0 || l.Files < 0 || l.Processes < 0 || !(l.Processors >= 0) // NaN is not, either
 }

@@ -99,7 +99,7 @@ func (t *Tree) limitLegacy(g *Group, l Limits) error {
 				most := strconv.FormatInt(l.Memory, 10)
 				all = append(all, setting{"memory.limit_in_bytes", most}, setting{legacySwap, most})
 			case c == PIDs && l.Tasks > 0:
-				all = append(all, setting{filePIDs, strconv.Itoa(l.Tasks)})
+				all = append(all, setting{filePIDs, tasks(l.Tasks)})
 			case c == CPU && l.Processors > 0:
 				all = append(all, setting{"cpu.cfs_period_us", strconv.Itoa(period)}, setting{"cpu.cfs_quota_us", strconv.FormatInt(quota(l.Processors), 10)})
 			}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -96,6 +97,17 @@ func (p *pretended) rmdir(path string) error {
 		return &fs.PathError{Op: "rmdir", Path: path, Err: syscall.EBUSY}
 	}
 	return os.RemoveAll(path)
+}
+
+// TestLimitsThatTheKernelTakes: none is refused for being more than there can be, or hardly
+// anything.
+func TestLimitsThatTheKernelTakes(t *testing.T) {
+	t.Parallel()
+	for processors, want := range map[float64]int64{1e-9: 1000, .5: 50_000, 1 << 20: 104_857_600_000, 1 << 30: 1 << 43, math.MaxFloat64: 1 << 43, math.Inf(1): 1 << 43} {
+		require.Equal(t, want, quota(processors), "%v", processors)
+	}
+	require.Equal(t, "7", tasks(7))
+	require.Equal(t, "4194304", tasks(math.MaxInt))
 }
 
 func TestAGroupHasItsLimits(t *testing.T) {

@@ -189,7 +189,7 @@ func (t *Tree) limit(g *Group, l Limits) error {
 		case c == Memory && l.Memory > 0:
 			all = append(all, setting{"memory.max", strconv.FormatInt(l.Memory, 10)}, setting{"memory.swap.max", "0"}, setting{"memory.oom.group", "1"})
 		case c == PIDs && l.Tasks > 0:
-			all = append(all, setting{filePIDs, strconv.Itoa(l.Tasks)})
+			all = append(all, setting{filePIDs, tasks(l.Tasks)})
 		case c == CPU && l.Processors > 0:
 			all = append(all, setting{"cpu.max", fmt.Sprintf("%d %d", quota(l.Processors), period)})
 		}
@@ -217,10 +217,17 @@ func set(dir string, all []setting) error {
 // period is that in which processors are given out, in microseconds.
 const period = 100_000
 
-// quota is what a group may use of so many processors in a period, in microseconds.
+// quota is what a group may use of so many processors in a period, in microseconds. The
+// kernel refuses less than a millisecond, and from 2^44 on.
 func quota(processors float64) int64 {
-	const least = 1000
-	return max(least, int64(processors*period))
+	const least, most = 1000, 1 << 43
+	return int64(max(least, min(most, processors*period)))
+}
+
+// tasks is how many processes a group may have. The kernel refuses more than there can be.
+func tasks(n int) string {
+	const most = 1 << 22 // PID_MAX_LIMIT
+	return strconv.Itoa(min(n, most))
 }
 
 // Close removes what is left of this host's groups, within ctx. Another tree of

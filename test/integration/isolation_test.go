@@ -5,6 +5,7 @@ package integration_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,9 +97,12 @@ func TestResourceLimits(t *testing.T) {
 	controllers, why, err := host.ControlGroups(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, len(controllers) < 2, why != "", "%v %s", controllers, why) // memory and pids
-	tight := coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Limits: coppice.Limits{Processors: -1}}
-	_, err = coppice.Start(t.Context(), tight)
-	require.ErrorIs(t, err, coppice.ErrOptions)
+	tight := coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir()}
+	for _, none := range []float64{-1, math.NaN()} {
+		tight.Limits.Processors = none
+		_, err = coppice.Start(t.Context(), tight)
+		require.ErrorIs(t, err, coppice.ErrOptions)
+	}
 	if len(controllers) == 0 {
 		tight.Limits.Processors = 0.5
 		_, err = coppice.Start(t.Context(), tight)

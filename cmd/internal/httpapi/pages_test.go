@@ -64,7 +64,7 @@ func (s *server) looksBack() {
 		require.Equal(t, want, strings.Count(body, `"started":`), "%s: %s", query, body)
 		require.Equal(t, query == "session=back&limit=1", strings.Contains(body, `"more":true`), query)
 	}
-	for _, query := range []string{"since=today", "limit=0", "limit=1001", "filter=" + strings.Repeat("x", 201)} {
+	for _, query := range []string{"since=today", "since=", "until=", "limit=0", "limit=1001", "filter=" + strings.Repeat("x", 201)} {
 		for _, path := range []string{"executions", "events"} {
 			status, body := s.ask("GET", "/api/"+path+"?"+query, "")
 			require.Equal(t, 400, status, "%s %s: %s", path, query, body)

@@ -48,14 +48,10 @@ func (s span) holds(at time.Time) bool {
 }
 
 // between reads a range of time.
-func between(query url.Values) (s span, err error) {
+func between(r *http.Request) (s span, err error) {
 	for name, to := range map[string]*time.Time{"since": &s.since, "until": &s.until} {
-		values, given := query[name]
-		if !given {
-			continue
-		}
-		if *to, err = time.Parse(time.RFC3339, values[0]); err != nil || len(values) > 1 {
-			return s, badRequest{fmt.Sprintf("%s is no time: %.60q", name, values), "such as 2026-01-02T15:04:05Z"}
+		if *to, err = httpserver.Time(r, name); err != nil {
+			return s, badRequest{err.Error(), "send a time as in RFC 3339, such as 2026-01-02T15:04:05Z, or leave it out"}
 		}
 	}
 	return s, nil
@@ -155,7 +151,7 @@ func (a *API) past(w http.ResponseWriter, r *http.Request) {
 	var forward, bounded bool
 	wanted, err := words(query)
 	if err == nil {
-		within, err = between(query)
+		within, err = between(r)
 	}
 	if err == nil {
 		most, err = limit(r)
@@ -192,7 +188,7 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	wanted, err := words(query)
 	var within span
 	if err == nil {
-		within, err = between(query)
+		within, err = between(r)
 	}
 	most, given := maxPage, query.Has("limit")
 	if err == nil && given {

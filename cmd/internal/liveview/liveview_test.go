@@ -172,7 +172,7 @@ func TestTheOverviewAndStoriesAreServed(t *testing.T) {
 	require.NotNil(t, o.Marks)
 	w = ask(t, h, "/api/story?session=a")
 	require.JSONEq(t, `{"key": {"session": "a", "cwd": "/w"}, "moments": []}`, w.Body.String())
-	for path, want := range map[string]int{"/api/overview?after=x": 400, "/api/overview?after=-1": 400, "/api/story": 400} {
+	for path, want := range map[string]int{"/api/overview?after=x": 400, "/api/overview?after=-1": 400, "/api/overview?since=": 400, "/api/overview?since=today": 400, "/api/story": 400} {
 		w := ask(t, h, path)
 		require.Equal(t, want, w.Code, path)
 		require.Contains(t, w.Body.String(), `"code":"bad_request"`)

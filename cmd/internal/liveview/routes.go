@@ -1,28 +1,14 @@
 package liveview
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
-	"time"
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 	"github.com/coppice-run/coppice/cmd/internal/liveview/vitals"
 	"github.com/coppice-run/coppice/messages"
 )
-
-// sinceOf is the time up to which samples are left out; zero: none are.
-func sinceOf(r *http.Request) (since time.Time, err error) {
-	text := r.URL.Query().Get("since")
-	if text == "" {
-		return since, nil
-	}
-	if since, err = time.Parse(time.RFC3339Nano, text); err != nil {
-		return since, fmt.Errorf("since must be a time, not %.40q", text)
-	}
-	return since, nil
-}
 
 // routes are what the page asks of the vitals, with the token.
 func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
@@ -33,7 +19,7 @@ func routes(v *vitals.Vitals, cwd string) []httpserver.Mount {
 				httpserver.Error(w, http.StatusBadRequest, "bad_request", err.Error(), "send the newest number that you have, or leave it out")
 				return
 			}
-			since, err := sinceOf(r)
+			since, err := httpserver.Time(r, "since")
 			if err != nil {
 				httpserver.Error(w, http.StatusBadRequest, "bad_request", err.Error(), "send a time as in RFC 3339, such as 2026-01-02T15:04:05Z, or leave it out")
 				return
