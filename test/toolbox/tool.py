@@ -301,6 +301,8 @@ class Handler(BaseHTTPRequestHandler):
             for i in range(100000):
                 data({"output_key": "result", "value": "%d " % i, "done": False})
                 if runs[run_id].wait(0.02):
+                    with open("cancelled.log", "a") as f:
+                        f.write(run_id + "\n")
                     data({"output_key": "result", "value": "", "done": True})
                     return
         elif do == "stream_flood":
