@@ -156,8 +156,9 @@ func TestRuntimePrimitives(t *testing.T) {
 // badStore fails or hangs as its way says.
 type badStore struct {
 	selfref.Memory
-	way atomic.Value // a string
-	end chan struct{}
+	way   atomic.Value  // a string
+	asked chan struct{} // has something when one begins that does not end by itself
+	end   chan struct{}
 }
 
 func (s *badStore) Save(ctx context.Context, key string, list []selfref.Message) error {
@@ -165,9 +166,11 @@ func (s *badStore) Save(ctx context.Context, key string, list []selfref.Message)
 	case "fails":
 		return errors.New("the disk is full")
 	case "heeds its context":
+		s.asked <- struct{}{}
 		<-ctx.Done()
 		return ctx.Err()
 	case "hangs":
+		s.asked <- struct{}{}
 		<-s.end
 	}
 	return s.Memory.Save(ctx, key, list)
@@ -180,7 +183,7 @@ func TestAStoreHoldsNoResult(t *testing.T) {
 		t.Run(backend, func(t *testing.T) {
 			t.Parallel()
 			held(t, backend)
-			store := &badStore{end: make(chan struct{})}
+			store := &badStore{asked: make(chan struct{}, 8), end: make(chan struct{})}
 			defer close(store.end)
 			commits := make(chan selfref.Commit, 8)
 			host := start(t, backend, coppice.Options{HostCalls: coppice.HostCallOptions{Selfref: &coppice.Selfref{Store: store, OnCommit: func(c selfref.Commit) { commits <- c }}}})
@@ -193,11 +196,17 @@ func TestAStoreHoldsNoResult(t *testing.T) {
 				store.way.Store(way)
 				ctx, cancel := context.WithCancel(t.Context())
 				begin := time.Now()
-				time.AfterFunc(3*time.Second, cancel) // when the code has run long since
+				go func() { // ends with the call, at the latest
+					select {
+					case <-store.asked: // the code has run
+						cancel()
+					case <-ctx.Done():
+					}
+				}()
 				r, err := s.Execute(ctx, coppice.Request{Cells: []messages.Cell{{Code: code}}})
 				cancel()
 				require.NoError(t, err)
-				require.Less(t, time.Since(begin), 20*time.Second)
+				require.Less(t, time.Since(begin), time.Minute)
 				require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
 				require.Len(t, r.Notices, 1)
 				require.Contains(t, r.Text, "["+r.Notices[0]+"]")

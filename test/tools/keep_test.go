@@ -210,7 +210,7 @@ func TestAToolThatIsDeafToTheRequestToEnd(t *testing.T) {
 func TestTheEndOfAHost(t *testing.T) {
 	t.Parallel()
 	deaf := func(id string) toolbox.Tool { return toolbox.Tool{ID: id, Env: "START=deaf"} }
-	h := start(t, launcher.Options{StopGrace: 3 * time.Second}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
+	h := start(t, launcher.Options{StopGrace: 10 * time.Second}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
 	for _, id := range []string{"a", "b", "c"} {
 		h.ok(id, "echo", 1)
 	}
@@ -219,7 +219,7 @@ func TestTheEndOfAHost(t *testing.T) {
 	began := time.Now()
 	report := h.Shutdown(context.Background())
 	require.True(t, report.Clean(), "%+v", report.Leftovers)
-	require.Less(t, time.Since(began), 12*time.Second, "four times three seconds, one after the other, would be more")
+	require.Less(t, time.Since(began), 40*time.Second, "four times ten seconds, one after the other, would be more")
 	require.Equal(t, messages.OutcomeCancelled, await(t, running).Outcome)
 	require.Empty(t, left(h.Box))
 	_, err := h.Run(t.Context(), launcher.Request{Tool: "a"})
