@@ -352,7 +352,7 @@ func TestRun(t *testing.T) {
 	select {
 	case err := <-ended:
 		require.NoError(t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(3 * time.Minute):
 		require.Fail(t, "it did not end")
 	}
 	require.NoError(t, keys.Close())
