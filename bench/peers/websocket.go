@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/gorilla/websocket"
@@ -118,16 +119,17 @@ func (g *gateway) request(ctx context.Context, method, path, body string) ([]byt
 	return data, err
 }
 
-// end interrupts the gateway, which ends its kernels.
+// end asks the gateway to end, which ends its kernels. A KeyboardInterrupt would be dropped when
+// it came while Python drops a weak reference.
 func (g *gateway) end() error {
 	http.DefaultClient.CloseIdleConnections()
-	if err := g.cmd.Process.Signal(os.Interrupt); err != nil {
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		return fmt.Errorf("end the Kernel Gateway: %w", err)
 	}
 	late := time.AfterFunc(2*time.Minute, func() { _ = g.cmd.Process.Kill() }) // Wait tells of it
 	defer late.Stop()
 	if _, exited := errors.AsType[*exec.ExitError](g.cmd.Wait()); exited && g.cmd.ProcessState.ExitCode() < 0 {
-		return fmt.Errorf("the Kernel Gateway did not end when it was interrupted: %s", tail(g.log.String()))
+		return fmt.Errorf("the Kernel Gateway did not end when it was asked to: %s", tail(g.log.String()))
 	}
 	return nil
 }
