@@ -168,7 +168,7 @@ test-full: test-env test-env-enterprise ## Run all tests three times in random o
 coverage: test-env ## Say how much of each package the tests run, programs that they start too (PKG); at least 70 %
 	$(say) "coverage of $(PKG)"
 	@rm -rf "$(CACHE)/coverage" && mkdir -p "$(CACHE)/coverage/programs"
-	@GOCOVERDIR="$(HERE)/coverage/programs" COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(AT_ONCE) -timeout 90m -coverpkg=./... -coverprofile="$(CACHE)/coverage/tests.out" $(TESTFLAGS) $(LONGEST) $(PKG)
+	@COPPICE_TEST_COVERAGE="$(HERE)/coverage/programs" COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(AT_ONCE) -timeout 90m -coverpkg=./... -coverprofile="$(CACHE)/coverage/tests.out" $(TESTFLAGS) $(LONGEST) $(PKG)
 	@go tool covdata textfmt -i="$(CACHE)/coverage/programs" -o "$(CACHE)/coverage/programs.out"
 	@go run ./test/coverage -out "$(CACHE)/coverage/packages.txt" "$(CACHE)/coverage/tests.out" "$(CACHE)/coverage/programs.out" -- $(PKG)
 

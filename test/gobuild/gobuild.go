@@ -32,8 +32,12 @@ func Flags() []string {
 func Coppice(ctx context.Context, dir string) (path string, err error) {
 	path = filepath.Join(dir, "coppice")
 	args := append([]string{"build", "-ldflags=-s -w", "-o", path}, Flags()...)
-	if os.Getenv("GOCOVERDIR") != "" { // make coverage counts what programs run, too
+	if counts := os.Getenv("COPPICE_TEST_COVERAGE"); counts != "" { // make coverage counts what programs run, too
 		args = append(args, "-cover", "-coverpkg=github.com/coppice-run/coppice/...")
+		// go test has said where its own counts go, and leaves out those of other programs.
+		if err := os.Setenv("GOCOVERDIR", counts); err != nil {
+			return "", fmt.Errorf("say where the counts of the command go: %w", err)
+		}
 	}
 	said, err := exec.CommandContext(ctx, "go", append(args, "github.com/coppice-run/coppice/cmd/coppice")...).CombinedOutput() //nolint:gosec // our own flags
 	if err != nil {
