@@ -15,10 +15,11 @@ import (
 )
 
 // tidiesUp is a command that waits for one which takes its time to end, when it is asked to.
-// It is ready to be asked before the other one says that it is.
+// It is ready to be asked before the other one says that it is. That one looks now and then
+// whether it was: a signal that comes just before its wait begins does not end the wait.
 const tidiesUp = `
 trap : TERM
-(trap 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo ended; exit' TERM; echo $BASHPID; while :; do sleep 600 & wait $!; done) &
+(trap 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; echo ended; exit' TERM; echo $BASHPID; while :; do sleep 0.2 & wait $!; done) &
 wait $!; wait $!; exit 7
 `
 
