@@ -62,8 +62,9 @@ const (
 // watched reports whether something is limited that has to be looked at.
 func (t Total) watched() bool { return t.Memory > 0 || t.Processes > 0 || t.Processors > 0 }
 
+// negative reports whether one of the limits is below zero, or no number.
 func (t Total) negative() bool {
-	return t.Memory < 0 || t.Processes < 0 || !(t.Processors >= 0) || t.Output < 0 // NaN is not, either
+	return t.Memory < 0 || t.Processes < 0 || !(t.Processors >= 0) || t.Output < 0
 }
 
 func memory(bytes int64) string { return machine.Size(uint64(max(bytes, 0))) + " of memory" }

@@ -358,7 +358,7 @@ type Limits struct {
 	Processors float64
 }
 
-// Negative reports whether one of the limits is below zero.
+// Negative reports whether one of the limits is below zero, or no number.
 func (l Limits) Negative() bool {
-	return l.Memory < 0 || l.CPU < 0 || l.Runtime < 0 || l.Files < 0 || l.Processes < 0 || !(l.Processors >= 0) // NaN is not, either
+	return l.Memory < 0 || l.CPU < 0 || l.Runtime < 0 || l.Files < 0 || l.Processes < 0 || !(l.Processors >= 0)
 }

@@ -79,7 +79,7 @@
 // interrupt there.
 //
 // With a Watch alone, since no other process is waited for, or none that can be looked at:
-// the trials of Doctor, the flush and the end of sinks, the silence of streams and the
+// the trials of Doctor, a snapshot of a tree, the flush and the end of sinks, the silence of streams and the
 // patience of package client, the lock of a notebook in cmd/internal/httpapi, the end of
 // cmd/internal/httpserver, the way to another node in cmd/internal/cli, and the looks and ends of cmd/internal/mcpserver.
 //

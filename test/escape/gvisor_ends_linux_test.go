@@ -209,7 +209,7 @@ func endsASandbox(t *testing.T, python string, backend coppice.Backend) {
 		require.Contains(t, []messages.Outcome{messages.OutcomeLost, messages.OutcomeNotStarted}, r.Outcome, "%s: %s", how, r.Text)
 		require.Eventually(t, func() bool {
 			return !slices.ContainsFunc(before, func(p proc.Process) bool { return proc.Alive(p.PID) })
-		}, 3*time.Minute, 10*time.Millisecond, how)
+		}, 30*time.Second, 10*time.Millisecond, how)
 		for _, s := range []*coppice.Session{one, other} {
 			require.Equal(t, messages.OutcomeError, retried(t, s, "x").Outcome, "it is another session")
 		}

@@ -185,7 +185,7 @@ func killsSandboxes(t *testing.T, name string, count int) {
 			late, counted = len(slices.DeleteFunc(slices.Clone(left), func(p proc.Process) bool { return strings.Contains(p.Command, "coppice-owner") })), true
 		}
 		return len(left) == 0
-	}, 3*time.Minute, 10*time.Millisecond, "left behind: %v", left)
+	}, 30*time.Second, 10*time.Millisecond, "left behind: %v", left)
 	t.Logf("RUNG %s as uid %d: host with %d workspaces killed: %d processes, %d left after 2 s besides those that end them, all gone after %v", kernel.IsolationGVisor, os.Geteuid(), count, len(below), late, ended.Round(time.Millisecond))
 }
 
