@@ -131,7 +131,7 @@ def main(conformance_binary: str, coppice: str, *pythons: str) -> int:
     found = {p: p for p in pythons} or installed()
     rows = [(version, python, "", []) for version, python in found.items()]
     rows += [("kernel-" + re.sub(r"\W+", "-", what), sys.executable, what, names) for what, names in KERNELS]
-    print("| Python, C library | the kernel has no | behaviours | time |\n| --- | --- | ---: | ---: |", flush=True)
+    print("| Python, C library | missing from the kernel | behaviours | time |\n| --- | --- | ---: | ---: |", flush=True)
     for name, python, what, names in rows:
         if not there(names):
             print(f"not run without {what}: it takes root", file=sys.stderr)
@@ -147,7 +147,7 @@ def main(conformance_binary: str, coppice: str, *pythons: str) -> int:
     if not pythons and len(found) < len(VERSIONS):
         print("\nnot on this machine: Python", ", ".join(v for v in VERSIONS if v not in found))
 
-    print("\n| the kernel has no | asked for | what became of code that wants out |\n| --- | --- | --- |")
+    print("\n| missing from the kernel | asked for | what happens to code that tries to break out |\n| --- | --- | --- |")
     for what, names, options, code in WALLS:
         if not there(names):
             continue
