@@ -161,7 +161,7 @@ func (Trial) Run(ctx context.Context, s environment.Settings, c environment.Cell
 // CheckPython says whether sessions can run, as far as that can be known without
 // starting one: the interpreter runs and has what the backend needs, or the
 // external gateway answers and takes the token. The error matches [ErrNoPython] and
-// names the next step. Success is remembered; with PI_PYTHON_SKIP_CHECK in
+// names the next step. Success is remembered; with COPPICE_PYTHON_SKIP_CHECK in
 // Options.Env nothing is looked at. Any goroutine may call it.
 func (h *Host) CheckPython(ctx context.Context) error {
 	if h.o.skipCheck() {

@@ -125,13 +125,13 @@ func oneOf[T ~string](what string, v T, known ...T) error {
 }
 
 // FromEnvironment returns the options with what variables of o.Env say in place of
-// fields that are zero: COPPICE_HOME and HOME for Home, PI_ARTIFACTS_DIR and
-// PI_SESSION_FILE for Output.Artifacts, PI_PYTHON_IPC_TRACE for TraceIPC,
+// fields that are zero: COPPICE_HOME and HOME for Home, COPPICE_ARTIFACTS_DIR and
+// COPPICE_SESSION_FILE for Output.Artifacts, COPPICE_PYTHON_IPC_TRACE for TraceIPC,
 // COPPICE_START_TIMEOUT, COPPICE_INTERRUPT_GRACE and COPPICE_CALL_TIMEOUT for StartTimeout,
 // InterruptGrace and Timeout (as "90s", or a number of seconds), COPPICE_MAX_MEMORY, _CPU,
 // _RUNTIME, _FILES, _PROCESSES and _PROCESSORS for Limits (sizes as "512M"),
 // COPPICE_MAX_OUTPUT and COPPICE_MAX_ARTIFACT for Output, COPPICE_ISOLATION for
-// Isolation.Level, and those that the backend knows, as PI_PYTHON_GATEWAY_URL. Where Level
+// Isolation.Level, and those that the backend knows, as COPPICE_PYTHON_GATEWAY_URL. Where Level
 // comes from its variable, COPPICE_ISOLATION_WRITE, _READ, _NETWORK and _USERS are heard,
 // too: they loosen no isolation that the program has chosen. The error matches
 // [ErrOptions] and names the variable. [Start] calls it.

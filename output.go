@@ -25,7 +25,7 @@ func OpenArtifacts(o Options) (*artifact.Store, error) {
 		return nil, err
 	}
 	if r.Output.Artifacts == "" {
-		return nil, fmt.Errorf("%w: artifacts end with their host unless Output.Artifacts, Output.KeepArtifacts, PI_ARTIFACTS_DIR or PI_SESSION_FILE is set", ErrOptions)
+		return nil, fmt.Errorf("%w: artifacts end with their host unless Output.Artifacts, Output.KeepArtifacts, COPPICE_ARTIFACTS_DIR or COPPICE_SESSION_FILE is set", ErrOptions)
 	}
 	return r.store(), nil
 }

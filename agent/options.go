@@ -39,7 +39,7 @@ const (
 // Options says which tools a model gets. The zero value of each field is its
 // default.
 type Options struct {
-	// Mode says which of python and bash. "": PI_PY from the Env of the host's
+	// Mode says which of python and bash. "": COPPICE_PY from the Env of the host's
 	// options (0 or bash, 1 or py, mix or both), else both. There is no bash with a
 	// host that runs no commands, see [coppice.Options].
 	Mode Mode

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
@@ -189,29 +188,30 @@ func (x *examination) settings() {
 		s.GatewayToken = home.Lookup(s.Env, tokenVariable)
 	}
 	if _, err := jupyter.ParseRemotes(s.GatewayURL, s.GatewayToken); err != nil {
-		mend := "export " + urlVariable + "=http://127.0.0.1:8888"
+		mend := "export " + home.Name(s.Env, urlVariable) + "=http://127.0.0.1:8888"
 		if _, tokens := errors.AsType[*jupyter.TokensError](err); tokens {
-			mend = "export " + tokenVariable + "=<the first server's token>,<the second's>"
+			mend = "export " + home.Name(s.Env, tokenVariable) + "=<the first server's token>,<the second's>"
 		}
 		x.find(checkExternal, FindingFailed, mend, "%v", err)
 		// The rest is looked at as if it were not set.
 		s.GatewayURL = ""
-		s.Env = slices.DeleteFunc(slices.Clone(s.Env), func(kv string) bool { return strings.HasPrefix(kv, urlVariable+"=") })
+		s.Env = home.Without(s.Env, urlVariable)
 	}
-	switch py := home.Lookup(s.Env, "PI_PY"); home.ToolMode(py) {
+	switch name, py := home.Name(s.Env, "PI_PY"), home.Lookup(s.Env, "PI_PY"); home.ToolMode(py) {
 	case "":
 		if py != "" {
-			x.find(checkSettings, FindingWarning, "export PI_PY=both", "PI_PY=%s is not one of 0, bash, 1, py, mix, both, and is ignored", py)
+			x.find(checkSettings, FindingWarning, "export "+name+"=both", "%s=%s is not one of 0, bash, 1, py, mix, both, and is ignored", name, py)
 		}
 	case "bash-only":
-		x.find(checkSettings, FindingWarning, "unset PI_PY", "PI_PY=%s hides the tool python: agents get bash alone", py)
+		x.find(checkSettings, FindingWarning, "unset "+name, "%s=%s hides the tool python: agents get only bash", name, py)
 	}
 	for _, v := range []struct{ name, what string }{
 		{"PI_PYTHON_SKIP_CHECK", "no check is made before the tools are handed out"},
 		{"PI_PYTHON_IPC_TRACE", "every message is written to a file, which takes time and room"},
 	} {
 		if home.SwitchedOn(s.Env, v.name) {
-			x.find(checkSettings, FindingWarning, "unset "+v.name, "%s is set: %s", v.name, v.what)
+			name := home.Name(s.Env, v.name)
+			x.find(checkSettings, FindingWarning, "unset "+name, "%s is set: %s", name, v.what)
 		}
 	}
 	if len(x.found) == before {

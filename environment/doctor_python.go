@@ -7,6 +7,7 @@ import (
 
 	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/file/temp"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/pyenv"
@@ -149,6 +150,7 @@ func (x *examination) external() {
 		}
 		return
 	}
+	url, token := home.Name(x.d.Env, urlVariable), home.Name(x.d.Env, tokenVariable)
 	all, _ := jupyter.ParseRemotes(x.d.GatewayURL, x.d.GatewayToken) // settings has checked them
 	for _, e := range all {
 		how, err := jupyter.AskExternal(x.ctx, e.URL, e.Token)
@@ -158,15 +160,15 @@ func (x *examination) external() {
 			x.ok(checkExternal, "a Jupyter server answers and takes the token")
 			continue
 		case jupyter.ExternalURL:
-			mend = "export PI_PYTHON_GATEWAY_URL=http://127.0.0.1:8888"
+			mend = "export " + url + "=http://127.0.0.1:8888"
 		case jupyter.ExternalToken:
-			mend = "export PI_PYTHON_GATEWAY_TOKEN=<the server's token>"
+			mend = "export " + token + "=<the server's token>"
 		case jupyter.ExternalTimeout:
-			mend = "check the server and the network on the way to it, or unset PI_PYTHON_GATEWAY_URL"
+			mend = "check the server and the network on the way to it, or unset " + url
 		case jupyter.ExternalUnreachable:
-			mend = "start the server or mend PI_PYTHON_GATEWAY_URL, or unset it"
+			mend = "start the server or correct " + url + ", or unset it"
 		case jupyter.ExternalAnswer:
-			mend = "let PI_PYTHON_GATEWAY_URL name a Jupyter server, with its base path"
+			mend = "let " + url + " name a Jupyter server, with its base path"
 		}
 		x.find(checkExternal, FindingFailed, mend, "%v", err)
 	}

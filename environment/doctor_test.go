@@ -48,15 +48,15 @@ func TestDoctorExternal(t *testing.T) {
 		state                          FindingState
 	}{
 		{"well", server.URL, token, "takes the token", "", FindingOK},
-		{"no token", server.URL, "", "requires authentication. Set PI_PYTHON_GATEWAY_TOKEN.", "export PI_PYTHON_GATEWAY_TOKEN=", FindingFailed},
-		{"wrong token", server.URL, "guess-guess-guess", "requires authentication. Set PI_PYTHON_GATEWAY_TOKEN.", "export PI_PYTHON_GATEWAY_TOKEN=", FindingFailed},
+		{"no token", server.URL, "", "requires authentication. Set PI_PYTHON_GATEWAY_TOKEN.", "export COPPICE_PYTHON_GATEWAY_TOKEN=", FindingFailed},
+		{"wrong token", server.URL, "guess-guess-guess", "requires authentication. Set PI_PYTHON_GATEWAY_TOKEN.", "export COPPICE_PYTHON_GATEWAY_TOKEN=", FindingFailed},
 		{"unreachable", closed.URL, token, "is not reachable: ", "start the server", FindingFailed},
 		{"no Jupyter server", page.URL, token, "external gateway at ", "name a Jupyter server", FindingFailed},
-		{"no URL", "steam://engine", token, "steam", "export PI_PYTHON_GATEWAY_URL=", FindingFailed},
+		{"no URL", "steam://engine", token, "steam", "export COPPICE_PYTHON_GATEWAY_URL=", FindingFailed},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			env := []string{"PATH=" + os.Getenv("PATH"), "PI_PYTHON_GATEWAY_URL=" + tt.url, "PI_PYTHON_GATEWAY_TOKEN=" + tt.token}
+			env := []string{"PATH=" + os.Getenv("PATH"), "COPPICE_PYTHON_GATEWAY_URL=" + tt.url, "COPPICE_PYTHON_GATEWAY_TOKEN=" + tt.token}
 			found := diagnose(t, Settings{Env: env}, checkExternal)
 			require.Len(t, found, 1)
 			require.Equal(t, tt.state, found[0].State, found)
@@ -66,6 +66,27 @@ func TestDoctorExternal(t *testing.T) {
 				require.NotContains(t, found[0].Detail+found[0].Mend, tt.token)
 			}
 		})
+	}
+}
+
+// TestDoctorNamesTheVariableThatIsSet has what is said of a variable name it as the user has, and an
+// address that cannot be used left out of what is looked at after that.
+func TestDoctorNamesTheVariableThatIsSet(t *testing.T) {
+	t.Parallel()
+	for _, prefix := range []string{"COPPICE_", "PI_"} {
+		x := examination{d: DoctorOptions{Settings: Settings{Env: []string{
+			prefix + "PY=bash", prefix + "PYTHON_IPC_TRACE=1", prefix + "PYTHON_GATEWAY_URL=steam://engine",
+		}}}}
+		x.settings()
+		mends := map[string]string{}
+		for _, f := range x.found {
+			mends[f.Mend] = f.Detail
+		}
+		require.Len(t, mends, 3)
+		require.Contains(t, mends, "export "+prefix+"PYTHON_GATEWAY_URL=http://127.0.0.1:8888")
+		require.Contains(t, mends["unset "+prefix+"PY"], prefix+"PY=bash hides the tool python")
+		require.Contains(t, mends["unset "+prefix+"PYTHON_IPC_TRACE"], prefix+"PYTHON_IPC_TRACE is set")
+		require.Equal(t, []string{prefix + "PY=bash", prefix + "PYTHON_IPC_TRACE=1"}, x.d.Env)
 	}
 }
 

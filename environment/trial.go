@@ -19,7 +19,7 @@ type Settings struct {
 	// Backend is auto, gateway or runner. "": auto.
 	Backend, KernelName string
 	// GatewayURL and GatewayToken are those of external servers. "":
-	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from Env.
+	// COPPICE_PYTHON_GATEWAY_URL and COPPICE_PYTHON_GATEWAY_TOKEN from Env.
 	GatewayURL, GatewayToken string
 	StartTimeout             time.Duration
 	// Cage keeps sessions of the runner backend from everything but its folders, as

@@ -100,6 +100,13 @@ func TestNewerNames(t *testing.T) {
 	require.True(t, home.SwitchedOn([]string{"COPPICE_PYTHON_SKIP_CHECK=1"}, "PI_PYTHON_SKIP_CHECK"))
 	require.Empty(t, home.Lookup([]string{"COPPICE_TOOL_BRIDGE_TOKEN=x"}, "PI_TOOL_BRIDGE_TOKEN"), "what the host gives has one name")
 
+	require.Equal(t, "COPPICE_PY", home.Name(nil, "PI_PY"))
+	require.Equal(t, "PI_PY", home.Name([]string{"COPPICE_PY=", "PI_PY=0"}, "PI_PY"))
+	require.Equal(t, "COPPICE_PY", home.Name([]string{"COPPICE_PY=1", "PI_PY=0"}, "PI_PY"))
+	require.Equal(t, "TMPDIR", home.Name([]string{"TMPDIR=/t"}, "TMPDIR"))
+	require.Equal(t, []string{"A=b", "PI_PYTHON=x"}, home.Without([]string{"A=b", "COPPICE_PY=1", "PI_PYTHON=x", "PI_PY=0"}, "PI_PY"))
+	require.Equal(t, []string{"=b"}, home.Without([]string{"=b", "TMPDIR=/t"}, "TMPDIR"), "what has one name")
+
 	env := []string{"A=b", "PI_SESSION_FILE=old", "COPPICE_SESSION_FILE=new", "PI_PY=1", "COPPICE_ARTIFACTS_DIR="}
 	require.Equal(t, []string{"A=b", "COPPICE_SESSION_FILE=new", "PI_PY=1", "COPPICE_ARTIFACTS_DIR=", "PI_SESSION_FILE=new"}, home.WithOlderNames(env))
 	require.Equal(t, []string{"PI_PY=1"}, home.WithOlderNames([]string{"PI_PY=1"}))

@@ -1,6 +1,7 @@
 package home
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -19,6 +20,25 @@ func newer(name string) string {
 		return ""
 	}
 	return "COPPICE_" + strings.TrimPrefix(name, "PI_")
+}
+
+// Name is the name by which env sets a variable that may have two: the newer one, unless only
+// the older one is set. It is for texts that tell people what to change.
+func Name(env []string, name string) string {
+	now := newer(name)
+	if now == "" || lookup(env, now) == "" && lookup(env, name) != "" {
+		return name
+	}
+	return now
+}
+
+// Without returns env without a variable, by either of its names. env is not changed.
+func Without(env []string, name string) []string {
+	now := cmp.Or(newer(name), name)
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		set, _, _ := strings.Cut(entry, "=")
+		return set == name || set == now
+	})
 }
 
 // WithOlderNames returns env with each variable that is set by its newer name under the

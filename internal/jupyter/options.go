@@ -162,7 +162,7 @@ func NewClient(o Options) (*Client, error) {
 	case u.Hostname() == "":
 		return nil, errors.New("jupyter server: the URL has no host")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("jupyter server: the URL must not carry credentials, a query or a fragment; put the token into PI_PYTHON_GATEWAY_TOKEN")
+		return nil, errors.New("jupyter server: the URL must not carry credentials, a query or a fragment; put the token into COPPICE_PYTHON_GATEWAY_TOKEN")
 	}
 	base := u.Host + strings.TrimRight(u.EscapedPath(), "/")
 	c := &Client{

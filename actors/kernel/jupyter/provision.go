@@ -30,7 +30,7 @@ type HostOptions struct {
 	// commas between them, and so have their tokens, in the same order, unless one
 	// token opens all; no server sees the token of another. Sessions are spread over
 	// them, and a session whose server is gone starts again on another. "":
-	// PI_PYTHON_GATEWAY_URL and PI_PYTHON_GATEWAY_TOKEN from the environment, else a
+	// COPPICE_PYTHON_GATEWAY_URL and COPPICE_PYTHON_GATEWAY_TOKEN from the environment, else a
 	// gateway is started.
 	URL, Token string
 	// KernelName is the kernelspec to start, of any language. What Python has besides
@@ -125,9 +125,9 @@ func (p provisioner) fill(env []string) (provisioner, error) {
 func (p provisioner) Validate() error {
 	if _, err := jupyter.ParseRemotes(p.o.URL, p.o.Token); err != nil {
 		if _, tokens := errors.AsType[*jupyter.TokensError](err); tokens {
-			return fmt.Errorf("%s or GatewayOptions.Token: %w", tokenVariable, err)
+			return fmt.Errorf("%s or GatewayOptions.Token: %w", home.Name(nil, tokenVariable), err)
 		}
-		return fmt.Errorf("%s or GatewayOptions.URL: %w", urlVariable, err)
+		return fmt.Errorf("%s or GatewayOptions.URL: %w", home.Name(nil, urlVariable), err)
 	}
 	switch {
 	case p.o.Kernels < 0 || p.o.Kernels > MaxKernels:
@@ -160,8 +160,8 @@ func (p provisioner) Sessions(s kernel.Site) int {
 // RemoteURL returns the servers that were named.
 func (p provisioner) RemoteURL() string { return p.o.URL }
 
-// SkipWhy says why the gateway is taken when nothing was looked at.
-const SkipWhy = "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"
+// skipVariable has nothing looked at.
+const skipVariable = "PI_PYTHON_SKIP_CHECK"
 
 // errMissing says in short what a [pyenv.MissingPackagesError] says at length.
 var errMissing = errors.New("the gateway's packages are missing; coppice setup installs them")
@@ -175,7 +175,7 @@ func (p provisioner) Available(ctx context.Context, s *kernel.Site) (why string,
 	case p.o.KernelName != "":
 		return "a kernel was named", nil
 	case s.SkipCheck:
-		return SkipWhy, nil
+		return home.Name(s.Env, skipVariable) + " is set: its packages are assumed to be installed", nil
 	}
 	switch err := s.Look(ctx); {
 	case s.Found == nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/pyenv"
 	"github.com/coppice-run/coppice/internal/sharedgateway"
 )
@@ -37,7 +38,7 @@ func StartShared(ctx context.Context, o ServerOptions) ([]SharedStatus, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrOptions, err)
 	case filled.o.URL != "":
-		return nil, fmt.Errorf("%w: an external gateway is set (%s); nothing is started beside it", ErrOptions, urlVariable)
+		return nil, fmt.Errorf("%w: an external gateway is set (%s); nothing is started beside it", ErrOptions, home.Name(o.Env, urlVariable))
 	}
 	rt, err := pyenv.Resolve(ctx, pyenv.Options{Python: o.Python, Home: o.Home, Env: o.Env})
 	if err != nil {
