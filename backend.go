@@ -197,10 +197,10 @@ func can[T any](h *Host) (T, bool) {
 // this one.
 func (h *Host) Backend() (name, why string) { return h.backend.Name(), h.why }
 
-// Kernelspecs returns the kinds of kernels that sessions may name by [OnKernel]; the first is
-// that of those that name none. With [Options.Beside] those of both backends are there. It waits
-// while the process starts that kernels come from; the error is why they are not known. Any
-// goroutine may call it.
+// Kernelspecs returns the kinds of kernels that sessions may name by [OnKernel]; the first is for
+// sessions that name none. With [Options.Beside] it has those of both backends. It waits while
+// the process that kernels come from starts; the error is why they are not known. Any goroutine
+// may call it.
 func (h *Host) Kernelspecs(ctx context.Context) ([]Kernelspec, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -208,8 +208,8 @@ func (h *Host) Kernelspecs(ctx context.Context) ([]Kernelspec, error) {
 	return h.kernels.Kernelspecs(ctx)
 }
 
-// Spares returns how many sessions were made ahead and wait to be taken, 0 with a
-// backend that makes none.
+// Spares returns how many sessions were made ahead and are ready to be taken; 0 with a backend
+// that makes none.
 func (h *Host) Spares() int {
 	if b, ok := can[kernel.Sparer](h); ok {
 		return b.Spares()
@@ -217,10 +217,10 @@ func (h *Host) Spares() int {
 	return 0
 }
 
-// Keeps reports whether sessions outlive the host with Options.KeepSessions: the
-// backend must be able to, and its server must be one of this user's hosts, not one
-// that someone else runs (GatewayOptions.URL). With the runner backend it says whether they
-// would now: the process that keeps them may have been ended.
+// Keeps reports whether sessions outlive the host with Options.KeepSessions: the backend must be
+// able to do it, and its server must belong to one of this user's hosts, not to someone else
+// (GatewayOptions.URL). With the runner backend it says whether they would now: the process that
+// keeps them may have been ended.
 func (h *Host) Keeps() bool {
 	if heir, is := can[kernel.Heir](h); is {
 		kept, _ := heir.Kept()
@@ -231,9 +231,9 @@ func (h *Host) Keeps() bool {
 	return able && (!is || r.RemoteURL() == "")
 }
 
-// Forks reports whether the host's sessions are forked from a warm interpreter,
-// which takes milliseconds, and if not, why. It waits while the fork server starts;
-// the error is why it could not.
+// Forks reports whether the host's sessions are forked from a warm interpreter, which takes
+// milliseconds, and if not, why. It waits while the fork server starts; the error is why that
+// failed.
 func (h *Host) Forks(ctx context.Context) (forks bool, why string, err error) {
 	if b, ok := can[kernel.Forker](h); ok {
 		return b.Forks(ctx)
@@ -241,11 +241,10 @@ func (h *Host) Forks(ctx context.Context) (forks bool, why string, err error) {
 	return false, h.cannot("copies no kernels: it starts each"), nil
 }
 
-// ControlGroups returns the controllers (memory, pids, cpu) of the control groups
-// that the host's sessions have, none when they have no group, and why those are
-// not there that Options.Limits could use: such limits are then kept to by each
-// process of a session for itself. It waits while the fork server starts; the error
-// is why it could not.
+// ControlGroups returns the controllers (memory, pids, cpu) of the control groups that the host's
+// sessions have, or none, and why any that Options.Limits could use are missing. Each process of
+// a session then keeps to such limits by itself. It waits while the fork server starts; the error
+// is why that failed.
 func (h *Host) ControlGroups(ctx context.Context) (controllers []string, why string, err error) {
 	if b, ok := can[kernel.Limiter](h); ok {
 		return b.Groups(ctx)
@@ -253,8 +252,7 @@ func (h *Host) ControlGroups(ctx context.Context) (controllers []string, why str
 	return nil, h.cannot("has no limits that want control groups"), nil
 }
 
-// Isolation returns the rung that the host's sessions are on, and what it does, in
-// words.
+// Isolation returns the rung that the host's sessions are on, and describes it.
 func (h *Host) Isolation() (level, description string) {
 	if b, ok := can[kernel.Isolator](h); ok {
 		return b.Isolation()

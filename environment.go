@@ -158,11 +158,11 @@ func (Trial) Run(ctx context.Context, s environment.Settings, c environment.Cell
 	return t, nil
 }
 
-// CheckPython says whether sessions can run, as far as that can be known without
-// starting one: the interpreter runs and has what the backend needs, or the
-// external gateway answers and takes the token. The error matches [ErrNoPython] and
-// names the next step. Success is remembered; with COPPICE_PYTHON_SKIP_CHECK in
-// Options.Env nothing is looked at. Any goroutine may call it.
+// CheckPython says whether sessions can run, as far as that can be known without starting one:
+// whether the interpreter runs and has what the backend needs, or whether the external gateway
+// answers and accepts the token. The error matches [ErrNoPython] and names the next step. Success
+// is remembered; with COPPICE_PYTHON_SKIP_CHECK in Options.Env nothing is checked. Any goroutine
+// may call it.
 func (h *Host) CheckPython(ctx context.Context) error {
 	if h.o.skipCheck() {
 		return nil
@@ -193,10 +193,10 @@ func (h *Host) checkPython(ctx context.Context) error {
 	return nil
 }
 
-// PassedOver returns the virtual environments that come first and cannot be used,
-// so that another interpreter is: each says why. Where the host has not run them
-// itself, as with a Backend that was named, it is what shows without that. It is nil
-// when the interpreter was named, or is that of an external gateway.
+// PassedOver returns virtual environments that take precedence but cannot be used, so that
+// another interpreter is; each says why. If the host has not run them itself, as with a Backend
+// that was named, it is what can be seen without running them. It is nil when the interpreter was
+// named, or is that of an external gateway.
 func (h *Host) PassedOver() []environment.Step {
 	switch {
 	case h.o.Python != "" || h.o.remoteURL() != "":
@@ -217,12 +217,12 @@ func (h *Host) Helpers() []environment.Helper {
 }
 
 // HelpersIn lists the functions that a session in a working directory has: those of
-// [Host.Helpers] and, after them, those that the user's modules offer. cwd "" is
-// that of this process. The modules are read by an interpreter and not run; the
-// list is kept, and made again when one of them has changed. Modules are all of
-// them, in the order in which they are loaded.
+// [Host.Helpers], followed by those of the user's modules. cwd "" is that of this process. An
+// interpreter reads the modules without running them; the list is kept, and made again when one
+// of them has changed. The returned modules are all of them, in the order in which they are
+// loaded.
 //
-// The error says why the modules could not be read; the list then has the others.
+// The error says why the modules could not be read; the list then has the other functions.
 func (h *Host) HelpersIn(ctx context.Context, cwd string) (helpers []environment.Helper, modules []environment.Module, err error) {
 	helpers = h.Helpers()
 	if cwd, err = cleanCwd(cwd); err != nil || !h.o.modules() {

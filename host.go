@@ -76,9 +76,9 @@ type Host struct {
 	report   messages.ShutdownReport
 }
 
-// Options returns the options with which the host runs: those of [Start] with their
-// defaults filled in, from Env too; secrets that they were given are in them. What they
-// point to is the host's and must not be changed. Any goroutine may call it.
+// Options returns the options with which the host runs: those of [Start] with defaults filled in,
+// also from Env, and including any secrets. What they point to belongs to the host and must not
+// be changed. Any goroutine may call it.
 func (h *Host) Options() Options { return h.o.Options }
 
 // Dir returns the folder <Home>/.<Brand>, where the environment, the settings and
@@ -126,9 +126,8 @@ type SessionInfo struct {
 	messages.Node
 }
 
-// Sessions returns the sessions that have a kernel now, in the order of their names.
-// Kernels that serve one call alone are not among them. The error is that of
-// [Host.Snapshot]. Any goroutine may call it.
+// Sessions returns the sessions that have a kernel now, sorted by name. Kernels for a single call
+// are not among them. The error is that of [Host.Snapshot]. Any goroutine may call it.
 func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	tree, err := h.Snapshot(ctx)
 	if err != nil {
@@ -148,10 +147,9 @@ func (h *Host) Sessions(ctx context.Context) ([]SessionInfo, error) {
 	return list, nil
 }
 
-// Find returns the session of a key, which [Session.Key] tells, if it has a kernel now;
-// has is false when it has none. It looks at no other session. The error is that of
-// [Host.Snapshot], that of ctx, or a [context.DeadlineExceeded] when the tree does not
-// answer in time. Any goroutine may call it.
+// Find returns the session with a key (see [Session.Key]) if it has a kernel now; otherwise has
+// is false. It looks at no other session. The error is that of [Host.Snapshot], that of ctx, or a
+// context.DeadlineExceeded if the tree does not answer in time. Any goroutine may call it.
 func (h *Host) Find(ctx context.Context, key messages.SessionKey) (info SessionInfo, has bool, err error) {
 	if ctx == nil {
 		return SessionInfo{}, false, fmt.Errorf("look for the session %s: %w", key, errNoContext)
@@ -170,9 +168,9 @@ func (h *Host) Find(ctx context.Context, key messages.SessionKey) (info SessionI
 // is called. fn must not block. If it panics, that is logged and it is not called again.
 func (h *Host) Watch(fn func(messages.Lifecycle)) (stop func()) { return h.system.Watch(fn) }
 
-// Drain takes no new calls and commands from now on and lets the running ones end;
-// waiting ones are answered as not started. It returns when none runs any more, or
-// with ctx's cause; Shutdown comes afterwards.
+// Drain accepts no new calls and commands from now on, and lets running ones finish; waiting ones
+// are answered as not started. It returns when none is running, or with ctx's cause. Call
+// Shutdown after it.
 func (h *Host) Drain(ctx context.Context) error {
 	if ctx == nil {
 		return errNoContext
@@ -200,10 +198,9 @@ func (h *Host) Drain(ctx context.Context) error {
 	return failed
 }
 
-// ReleaseOwner says that an owner has left: the sessions that only it used are
-// closed, those that others use too are kept. A running call of a session that
-// is closed is cancelled. The workspaces that belong to it end, and what is kept on disk
-// of sessions that only it used is dropped.
+// ReleaseOwner says that an owner has left. Sessions that only it used are closed, and a running
+// call in them is cancelled; those that others use too are kept. Workspaces that belong to it
+// end, and records on disk of sessions that only it used are dropped.
 func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	closed, err := supervisor.Ask[messages.Released](ctx, h.gateway(), messages.ReleaseOwner{Owner: owner})
 	for _, key := range closed.Sessions {
@@ -218,10 +215,10 @@ func (h *Host) ReleaseOwner(ctx context.Context, owner string) error {
 	return errors.Join(err, h.workspaces.ReleaseOwner(ctx, owner))
 }
 
-// Leave is [Host.Shutdown] for a host with [Options.KeepSessions] whose sessions another
-// host is to take over: they are not ended, and neither are the calls that run in them, whose
-// results here say cancelled, and of which [Host.Kept] of the next host has the rest. It is
-// for a process that then ends. What cannot be kept ends as with Shutdown, without the time to finish.
+// Leave is [Host.Shutdown] for a host with Options.KeepSessions whose sessions another host will
+// take over. Sessions do not end, and neither do the calls that run in them: their results here
+// say cancelled, and [Host.Kept] of the next host has the rest. Call it in a process that then
+// ends. What cannot be kept ends as with Shutdown, but without time to finish.
 func (h *Host) Leave(ctx context.Context) messages.ShutdownReport {
 	if b, ok := can[kernel.Keeper](h); ok && h.o.KeepSessions {
 		b.Leave()
@@ -232,10 +229,11 @@ func (h *Host) Leave(ctx context.Context) messages.ShutdownReport {
 	return h.Shutdown(ctx)
 }
 
-// Shutdown takes no new calls, ends the running ones as cancelled, stops all
-// kernels and processes, flushes the sinks, and says what did not end before
-// ctx did. Sessions that would outlive the host end with it, but for those in a shared
-// gateway, of which a call that does not end in time goes on there; [Host.Leave] leaves them. It may be called more than once; every call returns the same report.
+// Shutdown accepts no new calls, ends running ones as cancelled, stops all kernels and processes,
+// flushes the sinks, and reports what did not end before ctx did. Sessions that would outlive the
+// host end with it, except in a shared gateway, where a call that does not end in time continues;
+// use [Host.Leave] to leave them. It may be called more than once, and always returns the same
+// report.
 func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	if ctx == nil {
 		ctx = context.Background() // no mistake is worth a kernel that stays
@@ -281,11 +279,10 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 	return h.report
 }
 
-// TraceFile returns the file in which the messages between this host and its
-// kernels are noted, a JSON object a line, with time, kernel, direction, type, id
-// and size and nothing of what they say. It is for its owner alone; at 32 MiB it is
-// put aside, with .1 at the end of its name, and a new one is begun. "" without
-// [Options.TraceIPC].
+// TraceFile returns the file in which messages between this host and its kernels are recorded:
+// one JSON object per line with time, kernel, direction, type, id and size, but nothing of the
+// contents. Only its owner can read it. At 32 MiB it is renamed, with .1 at the end, and a new
+// one begins. "" without Options.TraceIPC.
 func (h *Host) TraceFile() string { return h.trace.Path() }
 
 // preflight keeps that Python was found well: a failure is looked at again.
@@ -321,7 +318,7 @@ func (f *forkedSessions) drop(key messages.SessionKey) {
 	delete(f.all, key)
 }
 
-// Primitives returns the registry of the host's packs, to install and remove
-// some while it runs. Code can call none of them on the gateway backend unless
-// Options.HostCalls had a pack, Selfref or a host function when the host was started.
+// Primitives returns the registry of the host's packs, to install and remove packs while it runs.
+// On the gateway backend code can call none of them unless [Options.HostCalls] had a pack,
+// Selfref or a host function when the host started.
 func (h *Host) Primitives() *primitive.Registry { return h.primitives }

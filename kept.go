@@ -297,15 +297,15 @@ func (c *keptCalls) close() {
 }
 
 // Kept returns the last calls of the sessions that an earlier host has left
-// ([Options.KeepSessions]): those that went on, and those that had ended. They are there
-// until [Host.Forget], or until the host ends.
+// (Options.KeepSessions), both those that continue and those that had ended. They are there until
+// [Host.Forget], or until the host ends.
 func (h *Host) Kept() []*KeptCall {
 	h.kept.mu.Lock()
 	defer h.kept.mu.Unlock()
 	return slices.Clone(h.kept.calls)
 }
 
-// Forget lets go of what is kept of a call that has ended, or as soon as it has.
+// Forget drops what is kept of a call, now or when it has ended.
 func (h *Host) Forget(k *KeptCall) {
 	h.kept.mu.Lock()
 	h.kept.calls = slices.DeleteFunc(h.kept.calls, func(other *KeptCall) bool { return other == k })

@@ -16,9 +16,9 @@ func (o OutputOptions) tokens() int {
 	return o.Tokens
 }
 
-// OpenArtifacts returns the artifacts that hosts with these options leave,
-// without starting one. The error matches ErrOptions, also when o says nothing
-// about where artifacts are and Keep is not set: they end with their host then.
+// OpenArtifacts returns the artifacts that hosts with these options leave, without starting one.
+// The error matches [ErrOptions], also if o does not say where artifacts are and KeepArtifacts is
+// not set: they then end with their host.
 func OpenArtifacts(o Options) (*artifact.Store, error) {
 	r, err := o.resolve()
 	if err != nil {

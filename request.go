@@ -12,70 +12,67 @@ import (
 
 // Request is one call.
 type Request struct {
-	// ID names the call in results, events and logs, and for a host that goes on with it
-	// ([Options.KeepSessions]). No other call of the host that waits or runs may have it. It
-	// has at most 128 letters, digits, - and _. "": a new one is made.
+	// ID names the call in results and events, in logs, and for a host that continues it
+	// ([Options.KeepSessions]). No other waiting or running call of the host may have it. It has
+	// at most 128 letters, digits, - and _. "": a new one is made.
 	ID string
-	// Cells are run in order. The first one that does not complete ends the
-	// call.
+	// Cells run in order. The first one that does not complete ends the call.
 	Cells []messages.Cell
-	// Timeout is the active time of the call: waiting for earlier calls and
-	// running, without the start of a kernel, without waiting for input and for
-	// host functions that pause. 0: Options.Timeout; NoTimeout: none.
+	// Timeout is the active time of the call: waiting for earlier calls, and running, but not
+	// starting a kernel, waiting for input, or waiting for host functions that pause. 0:
+	// Options.Timeout; NoTimeout: none.
 	Timeout time.Duration
-	// Reset asks for a new kernel before the first cell. While the reset of another call
-	// is under way, the call is refused (messages.RefusedResetting).
+	// Reset starts a new kernel before the first cell. While another call's reset is under way,
+	// the call is refused (messages.RefusedResetting).
 	Reset bool
-	// ResetNames removes, before the first cell, what earlier calls have defined,
-	// in the same kernel; the working directory, the environment and replaced
-	// builtins are as when the kernel started. Imported modules and threads stay.
+	// ResetNames removes what earlier calls have defined before the first cell, in the same
+	// kernel. The working directory, the environment and replaced builtins are as when the kernel
+	// started. Imported modules and threads stay.
 	ResetNames bool
 	// Mode overrides Options.KernelMode.
 	Mode messages.KernelMode
 	// Env is set in os.environ before the first cell, and stays.
 	Env map[string]string
-	// CallEnv is set in os.environ while the cells of the call run, on top of Env, and is
-	// put back after each of them: also when it raised or was interrupted, and
-	// whatever it did to these variables itself, every one of them has the value then that
-	// it had before the call, or is not there. A later cell of the call finds
-	// what an earlier one has left of them. Other variables that the code sets stay.
-	// What the code has started keeps what it was started with, and a thread that runs on
-	// sees what the session has. Kernels of other languages do not get them, which a
-	// notice says. Values are in no log.
+	// CallEnv is set in os.environ, on top of Env, while the cells of the call run, and undone
+	// after each of them, even if it raised or was interrupted. Whatever the cell did to these
+	// variables, each then has the value it had before the call, or is unset. A later cell of the
+	// call sees what an earlier one has left in them. Other variables that the code sets stay.
+	// Processes that the code has started keep their environment, and threads that are still
+	// running see that of the session. Kernels of other languages do not get CallEnv, and a
+	// notice says so. Values are never logged.
 	CallEnv map[string]string
-	// AllowStdin lets input() and getpass wait for Session.SubmitInput. It is for
-	// Session.Stream, whose messages.InputRequest events carry the id to answer.
-	// Without it, and without Input, a read from stdin fails the cell and the
-	// result says StdinRequested.
+	// AllowStdin lets input() and getpass wait for Session.SubmitInput. It is for Session.Stream,
+	// whose messages.InputRequest events carry the id to answer. Without it, and without Input,
+	// reading from stdin fails the cell, and the result says StdinRequested.
 	AllowStdin bool
-	// Input answers the questions of the call's code. Session.SubmitInput may
-	// answer them too; the first answer counts. nil: only they do.
+	// Input answers the code's questions. Session.SubmitInput may answer them too; the first
+	// answer counts. nil: only they do.
 	Input InputHandler
-	// InputTimeout is how long each question waits. Then input() raises a
-	// TimeoutError in the code. 0: Options.InputTimeout.
+	// InputTimeout is how long each question waits before input() raises a TimeoutError in the
+	// code. 0: Options.InputTimeout.
 	InputTimeout time.Duration
-	// HostFunctions are offered to this call besides those of the Options. One
-	// with the name of another takes its place.
+	// HostFunctions are offered to this call in addition to those of the Options. One with the
+	// same name replaces it.
 	HostFunctions []HostFunction
-	// Count numbers the cells as a notebook does, and keeps them in In and Out.
-	// It has a price on the gateway backend: one history file for all kernels.
+	// Count numbers the cells as a notebook does, and keeps them in In and Out. On the gateway
+	// backend this has a cost: one history file for all kernels.
 	Count bool
-	// Comms asks for what widgets and the like tell a frontend: messages.Comm events.
+	// Comms asks for the messages that widgets and the like send to a frontend: messages.Comm
+	// events.
 	Comms bool
-	// Tokens gives the text of this call the shape of OutputOptions.Tokens: at most so
-	// many tokens from the beginning. 0: the shape that the host's options say.
+	// Tokens gives the text of this call the form of OutputOptions.Tokens: at most this many
+	// tokens from the beginning. 0: as the host's options say.
 	Tokens int
-	// Memory is the key of the conversation that the call belongs to, for
-	// runtime.selfref. "": that of the fork whose session this is, else the only
-	// one that there is.
+	// Memory is the key of the conversation that the call belongs to, for runtime.selfref. "":
+	// that of the fork whose session this is, else the only one there is.
 	Memory string
-	// Owner is the agent or tenant that makes the call. The session belongs to
-	// all owners of its calls, see Host.ReleaseOwner; the first one's capacity
-	// is charged, see Options.MaxPerOwner.
+	// Owner is the agent or tenant that makes the call. A session belongs to all owners of its
+	// calls, see Host.ReleaseOwner; it counts against the quota of the first, see
+	// Options.MaxPerOwner.
 	Owner string
-	// OnQueued is called once, when the call has its place among those of the
-	// session: a call that is made after that comes later. It is not called for a
-	// request that could not be made. It must not block. nil: it is not called.
+	// OnQueued is called once, when the call has its place among those of the session: calls made
+	// after that come later. It is not called for a request that could not be made. It must not
+	// block. nil: it is not called.
 	OnQueued func()
 
 	introspect *messages.Introspect

@@ -44,9 +44,8 @@ func OnKernel(name string) SessionOption {
 	return func(key *messages.SessionKey) { key.Kernel = name }
 }
 
-// Session returns the session of this name. Nothing is started: its first call does
-// that. A working directory that is not there is reported by the first call. Any
-// goroutine may call it.
+// Session returns the session with this name. It starts nothing: the first call does. If the
+// working directory does not exist, the first call reports it. Any goroutine may call it.
 func (h *Host) Session(name string, options ...SessionOption) *Session {
 	key := messages.SessionKey{Session: name}
 	for _, o := range options {
@@ -69,9 +68,9 @@ func (s *Session) gateway() supervisor.Ref { return s.host.gateway() }
 // Key returns the session's key with its absolute working directory.
 func (s *Session) Key() messages.SessionKey { return s.key }
 
-// Interrupt stops what runs in the session, as Ctrl-C would; the session is
-// kept. Calls that wait are not touched. It returns when the request was
-// handed over; the interrupted call's result tells when it has stopped.
+// Interrupt stops what runs in the session, as Ctrl-C would; the session is kept. Waiting calls
+// are not affected. It returns when the request has been passed on; the result of the interrupted
+// call says when it has stopped.
 func (s *Session) Interrupt() error {
 	if !s.gateway().Tell(messages.Interrupt{Key: s.key, Cause: messages.CauseCancelled}) {
 		return ErrClosed
@@ -103,17 +102,16 @@ func (h *Host) SubmitInput(id, value string) (messages.InputStatus, error) {
 	return h.calls.Submit(nil, id, value), nil
 }
 
-// Reset ends the session's kernel; the next call, or one that waits already,
-// gets a new one. A running call is cancelled. What is kept on disk of the session is
-// dropped.
+// Reset ends the session's kernel; the next call, or one that is already waiting, gets a new one.
+// A running call is cancelled, and the session's record on disk is dropped.
 func (s *Session) Reset(ctx context.Context) error {
 	s.forgetCopy()
 	return s.drop(ctx, s.ask(ctx, messages.Reset{Key: s.key}))
 }
 
-// Close ends the session's kernel and forgets the session. A running call is
-// cancelled, waiting ones are not started, and what primitives keep for the session is
-// dropped: its forks end, and so do their results. So is what is kept of it on disk.
+// Close ends the session's kernel and forgets the session. A running call is cancelled, and
+// waiting ones are not started. What primitives keep for the session is dropped: its forks end,
+// and so do their results. So is its record on disk.
 func (s *Session) Close(ctx context.Context) error {
 	s.forgetCopy()
 	defer s.host.primitives.SessionEnded(s.key)

@@ -86,18 +86,19 @@ func (s *Session) SaveCheckpoint(ctx context.Context, name string, o SaveOptions
 	return report, err
 }
 
-// RestoreCheckpoint puts the session back to what [Session.SaveCheckpoint] has kept, of this
-// session or another one, of which the kernel may be gone, and the host. What the session had
-// until then is gone. The session's next result says [messages.StateRestored], with the list of
-// what is kept, lost and changed, which is returned here, too. A session has the checkpoints of its
-// workspace alone, and one of none those of none. The session stays in its own working directory.
+// RestoreCheckpoint puts the session back to a state that [Session.SaveCheckpoint] has kept, of
+// this session or another one, whose kernel and host may be gone. What the session had until then
+// is gone. The session's next result says [messages.StateRestored], with the list of what was
+// kept, lost and changed, which is also returned here. A session has only the checkpoints of its
+// own workspace, and a session in no workspace has those of none. The session stays in its own
+// working directory.
 //
-// The checkpoint is read by an interpreter of its own before anything ends: the error is a
-// *[messages.RestoreRefused] when there is no such checkpoint, when its owners are others, when
-// it was made by another version of Python or of a package, when its record was changed, and
-// when something runs or waits in the session. The checkpoint stays, and so does what the
-// session had, unless the error says that it has ended. When ctx ends while the new kernel
-// starts, that goes on.
+// A separate interpreter reads the checkpoint before anything ends. The error is a
+// [*messages.RestoreRefused] if there is no such checkpoint, if its owners are others, if it was
+// made by another version of Python or of a package, if its record was changed, or if something
+// runs or waits in the session. The checkpoint then stays, and so does what the session had,
+// unless the error says that it has ended. If ctx ends while the new kernel starts, the start
+// continues.
 func (s *Session) RestoreCheckpoint(ctx context.Context, name string, o RestoreOptions) (messages.Restored, error) {
 	if s.err != nil {
 		return messages.Restored{}, s.err
@@ -179,9 +180,9 @@ func (s *Session) beginWith(ctx context.Context, name string, ready *hibernate.R
 	}
 }
 
-// SavedCheckpoints returns the checkpoints that are kept on disk, those of earlier hosts with
-// the same store too, by workspace and name. None without [Options.Hibernate]. Any goroutine
-// may call it.
+// SavedCheckpoints returns the checkpoints on disk, including those of earlier hosts with the
+// same store, sorted by workspace and name. There are none without Options.Hibernate. Any
+// goroutine may call it.
 func (h *Host) SavedCheckpoints(ctx context.Context) ([]hibernate.Saved, error) {
 	if h.asleep == nil {
 		return nil, nil
@@ -189,10 +190,10 @@ func (h *Host) SavedCheckpoints(ctx context.Context) ([]hibernate.Saved, error) 
 	return h.asleep.Checkpoints(ctx)
 }
 
-// DropCheckpoint drops a checkpoint that is kept on disk, also one that cannot be restored,
-// for an owner; "": for no one in particular, who may drop any. The error matches
-// [ErrNoCheckpoint] when there is none of that name, and is a *[messages.RestoreRefused] when
-// it belongs to another owner. Any goroutine may call it.
+// DropCheckpoint drops a checkpoint on disk, even one that cannot be restored, for an owner; "":
+// for no one in particular, who may drop any. The error matches [ErrNoCheckpoint] if there is
+// none with that name, and is a [*messages.RestoreRefused] if it belongs to another owner. Any
+// goroutine may call it.
 func (h *Host) DropCheckpoint(ctx context.Context, key messages.CheckpointKey, owner string) error {
 	if h.asleep == nil {
 		return fmt.Errorf("drop the checkpoint %s: %w", key, ErrNoCheckpoint)

@@ -18,22 +18,20 @@ const MaxCheckpoints = 64
 // keys, which hold an @ before any slash.
 const checkpointPrefix = "checkpoint/"
 
-// Fork copies the session's interpreter, with everything that it has in memory, also
-// what cannot be pickled, and returns the copies as sessions of their own in the same
-// working directory. They are ordinary sessions from then on: they count in
-// Options.MaxSessions, have their own queue, and are closed like others.
-// It takes a few milliseconds, and the memory in which copy and original come to
-// differ.
+// Fork copies the session's interpreter with everything that it has in memory, including what
+// cannot be pickled, and returns the copies as sessions of their own in the same working
+// directory. From then on they are ordinary sessions: they count in Options.MaxSessions, have
+// their own queue, and are closed like others. Forking takes a few milliseconds, and only the
+// memory in which copy and original come to differ.
 //
-// What lies outside of the process is shared: an open file has one position for
-// all, a child process belongs to the original, and a temporary directory that one
-// of them removes is gone for the others. Event loops are made again.
+// What is outside the process is shared: an open file has one position for all, a child process
+// belongs to the original, and a temporary directory that one of them removes is gone for the
+// others. Event loops are made again.
 //
-// The error is a *[messages.ForkRefused], and the session is as it was, when
-// something runs or waits in the session, when it has no kernel, when threads,
-// asyncio tasks or a graphics processor make a copy unsafe, and on the gateway
-// backend, which cannot copy. When there is no room for all copies, none is left
-// and the error matches [ErrNoRoom].
+// The error is a [*messages.ForkRefused], and the session is as it was, if something runs or
+// waits in the session, if it has no kernel, if threads, asyncio tasks or a graphics processor
+// make a copy unsafe, and on the gateway backend, which cannot copy. If there is no room for all
+// copies, none is made, and the error matches [ErrNoRoom].
 func (s *Session) Fork(ctx context.Context, o ForkOptions) ([]*Session, error) {
 	made, err := s.copies(o)
 	if err != nil {
@@ -209,9 +207,9 @@ func (s *Session) Rewind(ctx context.Context, c *Checkpoint) error {
 	}
 }
 
-// Memory returns what the checkpoint occupies, in bytes: the memory that is its
-// own by now, and all that it refers to, which is the most that it can come to
-// cost. 0, 0 when it is gone, or when the system does not tell.
+// Memory returns what the checkpoint occupies, in bytes: the memory that is its own so far, and
+// all that it refers to, which is the most it can come to cost. 0, 0 if it is gone, or if the
+// system does not tell.
 func (c *Checkpoint) Memory() (own, all int64) {
 	if b, ok := c.backend.(kernel.Forker); ok {
 		return b.MemoryOf(c.name)

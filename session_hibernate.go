@@ -13,19 +13,17 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// Hibernate keeps what the session has in memory on disk and ends its kernel. The
-// session's next call restores it, in this host or in a later one with the same store,
-// and its result says so: [messages.StateRestored], with the list of what is kept, lost
-// and changed. The report has the same list. Calls that come meanwhile wait.
+// Hibernate writes what the session has in memory to disk and ends its kernel. The session's next
+// call restores it, in this host or in a later one with the same store, and its result says so:
+// [messages.StateRestored], with the list of what was kept, lost and changed. The report has the
+// same list. Calls that arrive meanwhile wait.
 //
-// It is written in a copy of the interpreter and read again by another one before the
-// kernel ends: that takes milliseconds for small variables, and about a second for a
-// hundred megabytes.
+// A copy of the interpreter writes it and another interpreter reads it back before the kernel
+// ends. This takes milliseconds for small variables, and about a second for a hundred megabytes.
 //
-// The error is a *[messages.HibernateRefused], and the session is as it was, when
-// [Options.Hibernate] does not allow it, when something would be lost and may not be,
-// when something runs or waits in the session, and when it has no kernel in which
-// something has run.
+// The error is a [*messages.HibernateRefused], and the session is as it was, if
+// [Options.Hibernate] does not allow it, if something would be lost and may not be, if something
+// runs or waits in the session, or if it has no kernel in which something has run.
 func (s *Session) Hibernate(ctx context.Context) (hibernate.Report, error) {
 	if s.err != nil {
 		return hibernate.Report{}, s.err
@@ -37,8 +35,8 @@ func (s *Session) Hibernate(ctx context.Context) (hibernate.Report, error) {
 	return report, err
 }
 
-// Hibernated returns the sessions that are kept on disk and have no kernel, those of
-// earlier hosts with the same store too, by name. None without [Options.Hibernate]. Any
+// Hibernated returns the sessions that are on disk and have no kernel, including those of earlier
+// hosts with the same store, sorted by name. There are none without Options.Hibernate. Any
 // goroutine may call it.
 func (h *Host) Hibernated(ctx context.Context) ([]hibernate.Asleep, error) {
 	if h.asleep == nil {
@@ -47,8 +45,8 @@ func (h *Host) Hibernated(ctx context.Context) ([]hibernate.Asleep, error) {
 	return h.asleep.List(ctx)
 }
 
-// Snapshots returns what copies sessions that are kept on disk, for others that are to begin
-// with what they had; nil without [Options.Hibernate]. Any goroutine may call it.
+// Snapshots returns what copies sessions on disk, for other sessions that begin with their state;
+// nil without Options.Hibernate. Any goroutine may call it.
 func (h *Host) Snapshots() *hibernate.Snapshots {
 	if h.asleep == nil {
 		return nil

@@ -53,9 +53,9 @@ func (s *Session) Complete(ctx context.Context, code string, cursor int) (Comple
 	return c, nil
 }
 
-// Inspect returns the signature and the document of what the name at the cursor
-// stands for, "" when it stands for nothing: what the kernel answers to an
-// inspect_request, without colours. It is a call like that of [Session.Complete].
+// Inspect returns the signature and documentation of the name at the cursor, "" if there are
+// none: the kernel's answer to an inspect_request, without colours. It is a call like that of
+// [Session.Complete].
 func (s *Session) Inspect(ctx context.Context, code string, cursor int) (string, error) {
 	var found struct {
 		Text string `json:"text"`

@@ -28,13 +28,12 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
-// Start makes a host. It returns when the tree stands: the process that kernels
-// share is started in the background, and the first call waits for it. That
-// takes milliseconds, and a tenth of a second more with [Auto], which asks
-// the interpreter for its packages. ctx bounds Start only.
+// Start makes a host. It returns when the tree is up: the process that kernels share starts in
+// the background, and the first call waits for it. Start takes milliseconds, and a tenth of a
+// second more with [Auto], which asks the interpreter for its packages. ctx limits Start only.
 //
-// The error matches ErrOptions when an option is wrong. What is wrong with the
-// Python environment is reported by the first call, and by [Environment].
+// The error matches [ErrOptions] if an option is wrong. The first call, and [Environment], report
+// what is wrong with the Python environment.
 func Start(ctx context.Context, o Options) (*Host, error) {
 	if ctx == nil {
 		return nil, errNoContext

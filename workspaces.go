@@ -10,11 +10,11 @@ import (
 	"github.com/coppice-run/coppice/workspace"
 )
 
-// Workspace makes a workspace, or returns the one of this name that is there, see
-// [workspace.Set.Open]. Its sessions are those of [InWorkspace]. It returns when the
-// folder is there, and starts no kernel. The error is that of [workspace.Set.Open], or
-// matches ErrClosed, or ErrOptions for limits and isolation that the backend
-// cannot keep to. Any goroutine may call it.
+// Workspace makes a workspace, or returns the existing one with this name, see
+// [workspace.Set.Open]. [InWorkspace] names its sessions. It returns when the folder exists, and
+// starts no kernel. The error is that of workspace.Set.Open, or matches [ErrClosed], or
+// [ErrOptions] for limits and isolation that the backend cannot enforce. Any goroutine may call
+// it.
 func (h *Host) Workspace(ctx context.Context, name string, o workspace.Options) (*workspace.Workspace, error) {
 	if ctx == nil {
 		return nil, errNoContext
@@ -26,7 +26,7 @@ func (h *Host) Workspace(ctx context.Context, name string, o workspace.Options) 
 	return w, err
 }
 
-// Workspaces returns those that [Host.Workspace] has made. Any goroutine may call it.
+// Workspaces returns the workspaces that [Host.Workspace] has made. Any goroutine may call it.
 func (h *Host) Workspaces() *workspace.Set { return h.workspaces }
 
 // within resolves the workspace of a key, nil for none, and its working directory in it.
