@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -38,9 +39,11 @@ type Options struct {
 // Client asks one server. Make it with New or Find.
 type Client struct {
 	o    Options
-	base *url.URL
+	at   atomic.Pointer[address]
 	http *http.Client
 	own  *http.Transport // nil when the transport is the caller's
+	// record is the file in which the server was found, "" for one that was named.
+	record string
 
 	epochs epochs
 }
@@ -56,9 +59,9 @@ const (
 
 // New returns a client. It asks nothing of the server yet.
 func New(o Options) (*Client, error) {
-	base, err := url.Parse(o.URL)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" {
-		return nil, fmt.Errorf("the server's URL %q is not one: it is like http://127.0.0.1:7788", o.URL)
+	at, err := addressOf(o.URL, o.Token, o.Socket)
+	if err != nil {
+		return nil, err
 	}
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
@@ -66,12 +69,13 @@ func New(o Options) (*Client, error) {
 	if o.Silence <= 0 {
 		o.Silence = 45 * time.Second
 	}
-	c := &Client{o: o, base: base}
+	c := &Client{o: o}
+	c.at.Store(at)
 	if o.Transport == nil {
 		dialer := &net.Dialer{Timeout: 5 * time.Second}
 		c.own = &http.Transport{MaxIdleConnsPerHost: 16, IdleConnTimeout: time.Minute, ExpectContinueTimeout: time.Second, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
-			if o.Socket != "" {
-				network, addr = "unix", o.Socket
+			if socket := c.at.Load().socket; socket != "" {
+				network, addr = "unix", socket
 			}
 			return dialer.DialContext(ctx, network, addr)
 		}}
@@ -82,10 +86,10 @@ func New(o Options) (*Client, error) {
 }
 
 // URL is where the server is.
-func (c *Client) URL() string { return c.o.URL }
+func (c *Client) URL() string { return c.at.Load().url }
 
 // Token is what it shows to the server, "" for nothing.
-func (c *Client) Token() string { return c.o.Token }
+func (c *Client) Token() string { return c.at.Load().token }
 
 // Close gives the connections up.
 func (c *Client) Close() {
@@ -96,7 +100,8 @@ func (c *Client) Close() {
 
 // request makes a request.
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body []byte) (*http.Request, error) {
-	target := c.base.JoinPath("/").String() + strings.TrimPrefix(path, "/")
+	at := c.at.Load()
+	target := at.base.JoinPath("/").String() + strings.TrimPrefix(path, "/")
 	if len(query) > 0 {
 		target += "?" + query.Encode()
 	}
@@ -104,9 +109,7 @@ func (c *Client) request(ctx context.Context, method, path string, query url.Val
 	if err != nil {
 		return nil, fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	if c.o.Token != "" { // a server says some things to those who have none
-		req.Header.Set("Authorization", "Bearer "+c.o.Token)
-	}
+	at.authorise(req)
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")
 	}
@@ -133,7 +136,7 @@ func (c *Client) asking(ctx context.Context, method, path string, query url.Valu
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
-	wait := newPause(c.o.Patience)
+	wait := c.newPause()
 	defer wait.end()
 	for {
 		answer, err := c.answer(ctx, method, path, query, body)
@@ -172,7 +175,7 @@ func (c *Client) do(req *http.Request) ([]byte, error) {
 
 // exchange is do, with what stands above the answer.
 func (c *Client) exchange(req *http.Request) ([]byte, http.Header, error) {
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return nil, nil, unwrapURL(err)
 	}
@@ -226,13 +229,14 @@ func problem(status int, data []byte) *Error {
 type pause struct {
 	patience time.Duration
 	length   time.Duration
-	begun    time.Time // when this try began
+	begun    time.Time   // when this try began
+	look     func() bool // whether the server is elsewhere by now
 	watch    opportunity.Watch
 	trouble  *opportunity.Meter // since the first try failed after there was progress; nil: none did
 }
 
-func newPause(patience time.Duration) *pause {
-	return &pause{patience: patience, length: pauseFirst, begun: time.Now()}
+func (c *Client) newPause() *pause {
+	return &pause{patience: c.o.Patience, length: pauseFirst, begun: time.Now(), look: c.refind}
 }
 
 // progress says that a try went well.
@@ -273,6 +277,7 @@ func (p *pause) next(ctx context.Context) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
+		p.look()
 		p.begun = time.Now()
 		return true
 	}

@@ -11,6 +11,7 @@ import (
 	"path"
 	"strconv"
 	"sync"
+	"time"
 )
 
 // headerEpoch says in which epoch a session of a fleet is, or was when the client saw it.
@@ -87,17 +88,19 @@ func (e *epochs) forget(session string) {
 // fleet it sends the epoch that the client has seen the session in, so that what is sent
 // again never begins twice, and code that counts on variables that are gone does not begin
 // at all: the error has the code epoch_gone then, once. Who has seen none goes on in the
-// one that there is, unless an attempt before may have arrived.
-func (c *Client) start(ctx context.Context, route, session string, in any) (Execution, error) {
+// one that there is, unless an attempt before may have arrived. At a single server, what may
+// have arrived is sent again to that life of the server alone.
+func (c *Client) start(ctx context.Context, route, session, id string, in any) (Execution, error) {
 	body, err := json.Marshal(in)
 	if err != nil {
 		return Execution{}, fmt.Errorf("POST %s: %w", route, err)
 	}
-	wait := newPause(c.o.Patience)
+	wait := c.newPause()
 	defer wait.end()
-	epoch, sent := c.epochs.of(session), false
+	epoch, life, first := c.epochs.of(session), "", time.Time{}
 	for {
-		data, header, err := c.startOnce(ctx, route, body, epoch)
+		begins := time.Now()
+		data, header, err := c.startOnce(ctx, route, body, epoch, life)
 		if err == nil {
 			now, _ := strconv.ParseUint(header.Get(headerEpoch), 10, 64) // none, but in a fleet
 			c.epochs.saw(session, now)
@@ -113,26 +116,38 @@ func (c *Client) start(ctx context.Context, route, session string, in any) (Exec
 		}
 		if told, ok := errors.AsType[*Error](err); ok {
 			c.epochs.saw(session, told.Epoch)
-			if told.Code == "epoch_needed" && epoch == 0 && !sent && told.Epoch != 0 {
+			if told.Code == "epoch_needed" && epoch == 0 && first.IsZero() && told.Epoch != 0 {
 				epoch = told.Epoch
 				continue
 			}
+			if life != "" && told.Code == "lost" {
+				return Execution{}, errUnknown()
+			}
 			return Execution{}, told
 		}
-		sent = true
-		if !wait.next(ctx) {
+		if first.IsZero() && arrived(err) {
+			first = begins
+		}
+		var begun *Execution
+		if life, begun, err = c.resume(ctx, wait, id, first, err); err != nil {
 			return Execution{}, fmt.Errorf("POST %s: %w", route, err)
+		}
+		if begun != nil {
+			return *begun, nil
 		}
 	}
 }
 
-func (c *Client) startOnce(ctx context.Context, route string, body []byte, epoch uint64) ([]byte, http.Header, error) {
+func (c *Client) startOnce(ctx context.Context, route string, body []byte, epoch uint64, life string) ([]byte, http.Header, error) {
 	req, err := c.request(ctx, http.MethodPost, route, nil, body)
 	if err != nil {
 		return nil, nil, err
 	}
 	if epoch != 0 {
 		req.Header.Set(headerEpoch, strconv.FormatUint(epoch, 10))
+	}
+	if life != "" {
+		req.Header.Set(headerServer, life)
 	}
 	return c.exchange(req)
 }

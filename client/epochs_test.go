@@ -51,6 +51,11 @@ func TestEpochs(t *testing.T) {
 				return now, true
 			}
 			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Coppice-Node", "one")
+				if r.URL.Path == "/api/health" { // before a request is sent again
+					_, _ = fmt.Fprint(w, "{}")
+					return
+				}
 				now, ok := next()
 				if !ok {
 					t.Error("one more request")

@@ -25,7 +25,7 @@ const leaving = 15 * time.Second
 // they were started. The server keeps those that have ended for a while.
 func (c *Client) Start(ctx context.Context, e Execute) (Execution, error) {
 	e.ID = cmp.Or(e.ID, messages.NewID())
-	return c.start(ctx, "api/executions", sessionOf(e.Session, e.Cwd, e.Workspace, e.Kernel), e)
+	return c.start(ctx, "api/executions", sessionOf(e.Session, e.Cwd, e.Workspace, e.Kernel), e.ID, e)
 }
 
 // Executions lists those that the server knows, the newest first: with a session,
@@ -93,7 +93,7 @@ func (c *Client) Cancel(ctx context.Context, id string) error {
 // broke.
 func (c *Client) Events(ctx context.Context, id string, after uint64) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
-		wait := newPause(c.o.Patience)
+		wait := c.newPause()
 		defer wait.end()
 		route := execution(id, "/events")
 		if place := c.epochs.place(id); len(place) > 0 {
@@ -198,6 +198,9 @@ func (c *Client) follow(ctx context.Context, id string, yield func(messages.Even
 		if _, final := e.(messages.Final); final || err != nil {
 			left = false
 		}
+		if told, ok := errors.AsType[*Error](err); ok && told.Status == http.StatusNotFound {
+			err = errGone() // it was there when it began
+		}
 		if !yield(e, err) {
 			return
 		}
@@ -209,7 +212,7 @@ func (c *Client) follow(ctx context.Context, id string, yield func(messages.Even
 // no longer had then is reported by a Change of type "missed".
 func (c *Client) Changes(ctx context.Context, after uint64) iter.Seq2[Change, error] {
 	return func(yield func(Change, error) bool) {
-		wait := newPause(c.o.Patience)
+		wait := c.newPause()
 		defer wait.end()
 		for {
 			end, err := c.stream(ctx, http.MethodGet, "api/changes", nil, after, wait.alive, func(got sse.Event) (bool, error) {
@@ -256,7 +259,7 @@ func (c *Client) ReadArtifact(ctx context.Context, id int, offset, length int64)
 		}
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%s", offset, last))
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return nil, fmt.Errorf("read artifact %d: %w", id, unwrapURL(err))
 	}
@@ -286,7 +289,7 @@ func (c *Client) ApplyNotebook(ctx context.Context, a Apply) (Applied, error) {
 func (c *Client) RunNotebook(ctx context.Context, r RunNotebook) (Execution, error) {
 	r.ID = cmp.Or(r.ID, messages.NewID())
 	session := sessionOf(r.Session, cmp.Or(r.Cwd, filepath.Dir(r.Path)), r.Workspace, "")
-	return c.start(ctx, "api/notebooks/run", session, r)
+	return c.start(ctx, "api/notebooks/run", session, r.ID, r)
 }
 
 // LookBack says which part of what happened is wanted. The zero value: the newest 100.

@@ -264,7 +264,7 @@ func (c *Client) WatchFiles(ctx context.Context, name, dir string, recursive boo
 		if recursive {
 			query.Set("recursive", "true")
 		}
-		wait, after, heard := newPause(c.o.Patience), uint64(0), false
+		wait, after, heard := c.newPause(), uint64(0), false
 		for {
 			at := after
 			if heard {

@@ -212,7 +212,7 @@ func (c *Client) ProcessEvents(ctx context.Context, name, id string, after uint6
 			yield(ProcessEvent{}, err)
 			return
 		}
-		wait := newPause(c.o.Patience)
+		wait := c.newPause()
 		for {
 			end, err := c.stream(ctx, http.MethodGet, path, nil, after, wait.alive, func(got sse.Event) (bool, error) {
 				var e ProcessEvent

@@ -40,7 +40,7 @@ func (c *Client) OpenFile(ctx context.Context, name, path string, o ReadFile) (*
 	if err != nil {
 		return nil, err
 	}
-	r := &FileReader{c: c, ctx: ctx, path: at, query: url.Values{"path": {path}}, wait: newPause(c.o.Patience), at: o.From, end: -1}
+	r := &FileReader{c: c, ctx: ctx, path: at, query: url.Values{"path": {path}}, wait: c.newPause(), at: o.From, end: -1}
 	if o.Bytes > 0 {
 		r.end = o.From + o.Bytes
 	}
@@ -71,7 +71,7 @@ func (r *FileReader) open() error {
 	if r.etag != "" {
 		req.Header.Set("If-Match", r.etag)
 	}
-	resp, err := r.c.http.Do(req)
+	resp, err := r.c.send(req)
 	if err != nil {
 		return unwrapURL(err)
 	}

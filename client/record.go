@@ -96,8 +96,10 @@ func RecordPath(o FindOptions) (string, error) {
 	return place.Join("serve.json"), nil
 }
 
-// Find returns the client of the server that runs for this user. The error
-// matches ErrNoServer when there is none. It asks nothing of the server.
+// Find returns the client of the server that runs for this user, and of the one that takes its
+// place: when the server cannot be reached, or does not take the token any more, the client
+// looks where it is now. The error matches ErrNoServer when there is none. Find asks nothing of
+// the server.
 func Find(o FindOptions) (*Client, error) {
 	path, err := RecordPath(o)
 	if err != nil {
@@ -113,5 +115,10 @@ func Find(o FindOptions) (*Client, error) {
 		return nil, fmt.Errorf("%w: process %d of %s has ended; start it again", ErrNoServer, r.PID, path)
 	}
 	o.Client.URL, o.Client.Token, o.Client.Socket = r.URL, r.Token, r.Socket
-	return New(o.Client)
+	c, err := New(o.Client)
+	if err != nil {
+		return nil, err
+	}
+	c.record = path
+	return c, nil
 }

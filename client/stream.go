@@ -31,7 +31,7 @@ func (c *Client) stream(ctx context.Context, method, path string, body []byte, a
 	if after > 0 {
 		req.Header.Set("Last-Event-ID", strconv.FormatUint(after, 10))
 	}
-	resp, err := c.http.Do(req)
+	resp, err := c.send(req)
 	if err != nil {
 		return false, because(ctx, unwrapURL(err))
 	}

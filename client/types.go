@@ -18,6 +18,8 @@ type Health struct {
 	// Cwd is the working directory of sessions that name none.
 	Cwd     string    `json:"cwd"`
 	Started time.Time `json:"started"`
+	// Uptime is for how many seconds this process has served.
+	Uptime float64 `json:"uptime_seconds"`
 	// Sessions is how many have a kernel, Executions how many run or wait.
 	Sessions   int `json:"sessions"`
 	Executions int `json:"executions"`

@@ -246,7 +246,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Sessions: len(list), Executions: a.Running()}
+	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Uptime: time.Since(a.began).Seconds(), Sessions: len(list), Executions: a.Running()}
 	h.Backend, h.Why = a.o.Host.Backend()
 	h.Hibernated = a.Hibernated(r.Context())
 	if a.life.Err() != nil {
