@@ -30,6 +30,10 @@ const replaceMarker = "COPPICE_TEST_REPLACE"
 type place struct {
 	t          *testing.T
 	home, mark string
+	// env is what servers have of their own in their environments, and forgets that they keep no
+	// sessions.
+	env     []string
+	forgets bool
 }
 
 func newReplaced(t *testing.T) *place {
@@ -68,8 +72,12 @@ func (p *place) start(args ...string) *replaced {
 func (p *place) startOf(bin string, args ...string) *replaced {
 	p.t.Helper()
 	s := &replaced{place: p, told: make(chan map[string]any, 1), ended: make(chan struct{})}
-	s.cmd = exec.Command(bin, append([]string{"serve", "--keep-sessions", "--json", "--python", testpython.Path(p.t), "--max-sessions", "200"}, args...)...)
-	s.cmd.Env = append(os.Environ(), "HOME="+p.home, "COPPICE_HOME="+p.home, replaceMarker+"="+p.mark, "GORACE=atexit_sleep_ms=0")
+	args = append([]string{"serve", "--json", "--python", testpython.Path(p.t), "--max-sessions", "200"}, args...)
+	if !p.forgets {
+		args = append(args, "--keep-sessions")
+	}
+	s.cmd = exec.Command(bin, args...)
+	s.cmd.Env = append(append(os.Environ(), "HOME="+p.home, "COPPICE_HOME="+p.home, replaceMarker+"="+p.mark, "GORACE=atexit_sleep_ms=0"), p.env...)
 	s.cmd.Dir = p.home
 	out, err := s.cmd.StdoutPipe()
 	require.NoError(p.t, err)
