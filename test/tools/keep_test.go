@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"sync"
 	"testing"
 	"time"
 
@@ -210,16 +211,29 @@ func TestAToolThatIsDeafToTheRequestToEnd(t *testing.T) {
 func TestTheEndOfAHost(t *testing.T) {
 	t.Parallel()
 	deaf := func(id string) toolbox.Tool { return toolbox.Tool{ID: id, Env: "START=deaf"} }
-	h := start(t, launcher.Options{StopGrace: 10 * time.Second}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
+	var mu sync.Mutex
+	ending, most := map[string]bool{}, 0
+	hear := func(e messages.Lifecycle) {
+		if c, ok := e.(messages.ChildChanged); ok && c.Kind == "tool" {
+			mu.Lock()
+			defer mu.Unlock()
+			if ending[c.Key] = c.To == messages.ChildStopping; !ending[c.Key] {
+				delete(ending, c.Key)
+			}
+			most = max(most, len(ending))
+		}
+	}
+	h := start(t, launcher.Options{StopGrace: 10 * time.Second, OnEvent: hear}, deaf("a"), deaf("b"), deaf("c"), deaf("d"))
 	for _, id := range []string{"a", "b", "c"} {
 		h.ok(id, "echo", 1)
 	}
 	running := h.begin("r", "d", "sleep", 30)
 	h.inFlight("d", 1)
-	began := time.Now()
 	report := h.Shutdown(context.Background())
 	require.True(t, report.Clean(), "%+v", report.Leftovers)
-	require.Less(t, time.Since(began), 40*time.Second, "four times ten seconds, one after the other, would be more")
+	mu.Lock()
+	require.Equal(t, 4, most, "they were ending at the same time")
+	mu.Unlock()
 	require.Equal(t, messages.OutcomeCancelled, await(t, running).Outcome)
 	require.Empty(t, left(h.Box))
 	_, err := h.Run(t.Context(), launcher.Request{Tool: "a"})

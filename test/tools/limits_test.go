@@ -27,8 +27,8 @@ func TestTheRuntimeOfARun(t *testing.T) {
 	require.Regexp(t, `^ResourceLimitExceeded: runtime \(max_runtime_seconds is 1\): it was ended after [\d.m]+s$`, r.Error.Message)
 	require.Contains(t, r.Error.Hint, "view stderr")
 	require.False(t, r.Hard)
+	h.again("x")
 	require.Equal(t, 1, h.tool("x").Spawns)
-	h.ok("x", "echo", 1)
 	r = h.run("s", "stream_slow")
 	require.Regexp(t, `^ResourceLimitExceeded: runtime \(max_runtime_seconds is 1\): it was ended after [\d.m]+s$`, r.Error.Message)
 	require.NotEmpty(t, r.Outputs, "what came is there")
@@ -37,7 +37,7 @@ func TestTheRuntimeOfARun(t *testing.T) {
 	require.Regexp(t, `^ResourceLimitExceeded: runtime \(max_runtime_seconds is 1\): it was ended after [\d.m]+s$`, r.Error.Message)
 	require.True(t, r.Hard)
 	require.Less(t, r.Duration, 5*time.Minute)
-	h.ok("x", "echo", 1)
+	h.again("x")
 	require.Equal(t, 2, h.tool("x").Spawns)
 }
 

@@ -105,6 +105,12 @@ func (h host) ok(tool, do string, arg ...any) map[string]any {
 	return result(h.t, r)
 }
 
+// again makes runs until one ends well: a second may be too little for any on a busy machine.
+func (h host) again(tool string) {
+	h.t.Helper()
+	h.eventually(func() bool { return h.run(tool, "echo", 1).Outcome == messages.OutcomeOK }, "a run that ends well")
+}
+
 func result(t *testing.T, r messages.ToolResult) map[string]any {
 	t.Helper()
 	var outputs struct {
