@@ -109,7 +109,7 @@ func (e *TimeoutError) Error() string {
 	if !e.Ran {
 		return text + ": " + e.Progress.NotRun()
 	}
-	return text + " while the code ran" + because(e.Reason)
+	return text + " while the code ran" + becauseOf(e.State, e.Reason)
 }
 
 // Timeout returns true, as that of a net.Error does.
@@ -134,7 +134,7 @@ func (e *CancelledError) Error() string {
 	if !e.Ran {
 		return "the call was cancelled: " + e.Progress.NotRun()
 	}
-	return "the call was cancelled while the code ran" + because(e.Reason)
+	return "the call was cancelled while the code ran" + becauseOf(e.State, e.Reason)
 }
 
 // Is matches context.Canceled.
@@ -182,6 +182,15 @@ var ErrOverloaded error = overloaded{}
 type overloaded struct{}
 
 func (overloaded) Error() string { return "overloaded" }
+
+// becauseOf is the reason of a call that was stopped: where the session had to begin anew for
+// it, the reason is of that.
+func becauseOf(state State, reason string) string {
+	if state == StateFresh || state == StateRestored {
+		return ""
+	}
+	return because(reason)
+}
 
 func because(reason string) string {
 	if reason == "" {

@@ -72,7 +72,7 @@ func TestBusyForHours(t *testing.T) {
 		later(8 * time.Hour)
 		e := refusal(t, submit(t, gate, "b", 1))
 		require.ErrorIs(t, e, supervisor.ErrOverloaded)
-		require.EqualError(t, e, "b: overloaded: overloaded: 1 of 1 children, none of them idle")
+		require.EqualError(t, e, "b: overloaded: overloaded: 1 of 1 places are taken, and none is idle")
 		g.open["a"] <- nil
 		require.Equal(t, 1, answer(t, r))
 		stop(t, sys)

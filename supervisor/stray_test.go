@@ -50,7 +50,7 @@ func TestAStrayKeepsItsPlace(t *testing.T) {
 		in(t, gate, func(s *supervisor.Supervisor) { s.Pin("b", true) })
 		e := refusal(t, submit(t, gate, "c", 1))
 		require.ErrorIs(t, e, supervisor.ErrOverloaded)
-		require.ErrorContains(t, e, "2 of 2 children, none of them idle, 1 of them not known to be gone")
+		require.ErrorContains(t, e, "2 of 2 places are taken, and none is idle, 1 of them not known to be gone")
 
 		node, err := sys.Snapshot(context.Background())
 		require.NoError(t, err)

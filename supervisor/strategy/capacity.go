@@ -71,7 +71,7 @@ func LRUQueue(max, waiting int) Strategy { return lru{max, waiting} }
 // Decide answers Spawning, and corrects on Tick what was not prevented there:
 // a child that was pinned or busy when room was needed.
 func (l lru) Decide(v View, ev Event) []Directive {
-	room := roomFor{limit: l.limit, waiting: l.waiting, what: "children"}
+	room := roomFor{limit: l.limit, waiting: l.waiting}
 	switch ev := ev.(type) {
 	case Spawning:
 		return room.spawning(v, ev.Key)
@@ -99,7 +99,7 @@ func (q quota) Decide(v View, ev Event) []Directive {
 	if !ok || c.Owner == "" {
 		return nil
 	}
-	room := roomFor{limit: q.limit, owner: c.Owner, what: "children of " + c.Owner}
+	room := roomFor{limit: q.limit, owner: c.Owner}
 	return room.spawning(v, spawning.Key)
 }
 
@@ -107,7 +107,6 @@ func (q quota) Decide(v View, ev Event) []Directive {
 type roomFor struct {
 	limit, waiting int
 	owner          string // "": all children
-	what           string
 }
 
 func (r roomFor) spawning(v View, key string) []Directive {
@@ -129,7 +128,7 @@ func (r roomFor) spawning(v View, key string) []Directive {
 	if n.Strays > 0 {
 		unknown = fmt.Sprintf(", %d of them not known to be gone", n.Strays)
 	}
-	return []Directive{Stop(key, Exitf(messages.ExitOverloaded, "%d of %d %s, none of them idle%s", n.Live, r.limit, r.what, unknown))}
+	return []Directive{Stop(key, Exitf(messages.ExitOverloaded, "%d of %d places%s are taken, and none is idle%s", n.Live, r.limit, r.of(), unknown))}
 }
 
 // excess ends the idle children that are too many.
@@ -150,7 +149,15 @@ func (r roomFor) excess(v View) []Directive {
 }
 
 func (r roomFor) evicted() Exit {
-	return Exitf(messages.ExitEvicted, "made room: %d %s are allowed", r.limit, r.what)
+	return Exitf(messages.ExitEvicted, "a new one needed its place, of the %d that there are%s", r.limit, r.of())
+}
+
+// of says whose places they are.
+func (r roomFor) of() string {
+	if r.owner == "" {
+		return ""
+	}
+	return " for " + r.owner
 }
 
 type maxRSS struct{ bytes int64 }

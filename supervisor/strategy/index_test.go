@@ -51,8 +51,8 @@ func TestStraysAreTold(t *testing.T) {
 		require.Equal(t, []string{"stop new overloaded"}, say(ds))
 		return ds[0].Exit.Error()
 	}
-	require.Equal(t, "overloaded: 2 of 2 children, none of them idle", refused(0))
-	require.Equal(t, "overloaded: 2 of 2 children, none of them idle, 1 of them not known to be gone", refused(1))
+	require.Equal(t, "overloaded: 2 of 2 places are taken, and none is idle", refused(0))
+	require.Equal(t, "overloaded: 2 of 2 places are taken, and none is idle, 1 of them not known to be gone", refused(1))
 }
 
 // A heartbeat asks the index for those alone that have been silent for long.

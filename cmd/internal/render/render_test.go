@@ -212,6 +212,16 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// TestAReasonIsOfItsOwn: why a session had to begin anew is not why its call was stopped.
+func TestAReasonIsOfItsOwn(t *testing.T) {
+	t.Parallel()
+	r := messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateFresh, Cells: cells("timeout"), Reason: "the process exited with code 4"}
+	ending := render.Ending(render.Style{}, r, 2*time.Second)
+	require.Equal(t, []string{"✗ timed out after 2 s", "! new kernel: the process exited with code 4"}, ending)
+	r.Outcome, r.State, r.Reason = messages.OutcomeCancelled, messages.StateLost, "it did not stop"
+	require.Contains(t, render.Ending(render.Style{}, r, 0)[0], "✗ cancelled: it did not stop")
+}
+
 // TestALimitIsNamed: what the code shows is a MemoryError alone, or that it was
 // interrupted.
 func TestALimitIsNamed(t *testing.T) {

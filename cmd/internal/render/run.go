@@ -245,8 +245,11 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 		because = ": " + res.Reason
 	}
 	stopped := because
+	if res.State == messages.StateFresh || res.State == messages.StateRestored {
+		stopped = "" // the reason is why the session had to begin anew
+	}
 	if not := far.NotRun(); not != "" && !strings.HasPrefix(res.Reason, not) {
-		stopped = ": " + not + strings.Replace(because, ":", ";", 1)
+		stopped = ": " + not + strings.Replace(stopped, ":", ";", 1)
 	}
 	switch res.Outcome {
 	case messages.OutcomeTimeout:
