@@ -1,6 +1,8 @@
-"""A real ``coppice serve`` for the tests, and a proxy that breaks connections to it."""
+"""A real ``coppice serve`` for the tests, a proxy that breaks connections to it, and a server that
+answers as it is told."""
 
 import contextlib
+import http.server
 import json
 import os
 import pathlib
@@ -21,15 +23,15 @@ PATIENCE = 60
 
 
 class Server:
-    """A server with a home of its own."""
+    """A server with a home of its own, or with one that is another's too, and stays."""
 
-    def __init__(self, *flags: str) -> None:
-        self.home = tempfile.mkdtemp(prefix="coppice-client-")
+    def __init__(self, *flags: str, home: str = "", addr: str = "127.0.0.1:0", token: str = "") -> None:
+        self.home, self._stays = home or tempfile.mkdtemp(prefix="coppice-client-"), bool(home)
         env = {k: v for k, v in os.environ.items() if k != "COPPICE_TOKEN"}
-        env["COPPICE_HOME"] = self.home
+        env.update({"COPPICE_HOME": self.home, **({"COPPICE_TOKEN": token} if token else {})})
         self._log = pathlib.Path(self.home, "serve.log").open("wb")
         self._process = subprocess.Popen(
-            [COPPICE, "serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--max-sessions", "64", "--python", PYTHON, *flags],
+            [COPPICE, "serve", "--addr", addr, "--json", "--backend", "runner", "--max-sessions", "64", "--python", PYTHON, *flags],
             env=env, cwd=self.home, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=self._log, text=True,
         )
         line = self._process.stdout.readline()
@@ -41,9 +43,9 @@ class Server:
         self.record = pathlib.Path(told["token_file"])
         self.token = json.loads(self.record.read_text())["token"]
 
-    def end(self) -> None:
-        """End it as its user does."""
-        self._process.send_signal(signal.SIGTERM)
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        """End it as its user does, or otherwise."""
+        self._process.send_signal(how)
         try:
             self.code = self._process.wait(PATIENCE)
         finally:
@@ -51,7 +53,52 @@ class Server:
             self._process.stdout.close()
             self._log.close()
             self.said = pathlib.Path(self.home, "serve.log").read_text()
-            shutil.rmtree(self.home, ignore_errors=True)
+            if not self._stays:
+                shutil.rmtree(self.home, ignore_errors=True)
+
+
+class Scripted(http.server.ThreadingHTTPServer):
+    """A server that answers as it is told. ``answer`` gets a request as it stands in ``asked``, and
+    returns a status, headers and a body of the answer; None: the connection ends without one."""
+
+    class _Handler(http.server.BaseHTTPRequestHandler):
+        def _answer(self) -> None:
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            asked = {"what": f"{self.command} {self.path}", "headers": self.headers, "body": body}
+            self.server.asked.append(asked)
+            told = self.server.answer(asked)
+            self.close_connection = True
+            if told is None:
+                return
+            status, headers, said = told
+            self.send_response_only(status)
+            said = said if isinstance(said, bytes) else json.dumps(said).encode()
+            for name, value in {"Content-Length": len(said), **headers}.items():
+                self.send_header(name, str(value))
+            self.end_headers()
+            self.wfile.write(said)
+
+        do_GET = do_POST = do_PUT = do_DELETE = _answer
+
+        def log_message(self, *_) -> None:
+            pass
+
+    def __init__(self, answer, port: int = 0) -> None:
+        super().__init__(("127.0.0.1", port), self._Handler)
+        self.answer, self.asked = answer, []
+        self.url = "http://127.0.0.1:%d" % self.server_address[1]
+        self._serving = threading.Thread(target=self.serve_forever, args=(0.01,))
+        self._serving.start()
+
+    @property
+    def what(self) -> list:
+        """What was asked, in turn."""
+        return [asked["what"] for asked in self.asked]
+
+    def end(self) -> None:
+        self.shutdown()
+        self._serving.join(PATIENCE)
+        self.server_close()
 
 
 class Breaker:
@@ -80,7 +127,7 @@ class Breaker:
             self._threads.append(thread)
 
     def _carry(self, client: socket.socket) -> None:
-        with client, socket.create_connection(self._to) as server, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), client, socket.create_connection(self._to) as server:
             requests = threading.Thread(target=self._requests, args=(client, server))
             requests.start()
             left = self.most

@@ -2,7 +2,7 @@ import { CoppiceError, ServerError } from "./errors.js";
 import { Session, type SessionOptions } from "./session.js";
 import type { Content } from "./files.js";
 import type { Checkpoint, Health, SavedCheckpoint, SessionInfo, WorkspaceInfo } from "./types.js";
-import { defined, type Numbered, Parser, Pause, problem } from "./wire.js";
+import { defined, executionPath, type Numbered, Parser, Pause, type Place, placeOf, problem, samePlace, Sent, unknown, unsent, which } from "./wire.js";
 import { Workspace, workspaceBody, type WorkspaceOptions } from "./workspace.js";
 
 /** Where a server is, and how it is asked. */
@@ -15,6 +15,8 @@ export interface ClientOptions {
   patience?: number;
   /** Makes the requests. Default: the fetch that is there. */
   fetch?: typeof fetch;
+  /** @internal Looks where the server is by now; undefined: where it was, or nowhere. */
+  refind?: () => Promise<Place | undefined>;
 }
 
 /** After how long without a sign of life a stream is taken for broken: one comes every 15 s. */
@@ -36,21 +38,28 @@ export interface Ask {
   timeout?: number;
 }
 
-/** The sessions and workspaces of a running coppice serve. Nothing is kept open between two requests. */
+/**
+ * The sessions and workspaces of a running coppice serve. Nothing is kept open between two
+ * requests. Code that a server had been given before it was started again is not sent to it a
+ * second time: a ServerError with the code lost says that what became of it is not known.
+ */
 export class Client {
-  /** Where the server is. */
-  readonly url: string;
-  #token: string;
+  /** It is replaced as a whole, so that a token goes nowhere but to its own address. */
+  #at: Place;
+  #refind: () => Promise<Place | undefined>;
   #patience: number;
   #fetch: typeof fetch;
 
   constructor(options: ClientOptions) {
-    const url = new URL(options.url);
-    if (url.protocol !== "http:" && url.protocol !== "https:") throw new RangeError(`${options.url} is not the address of a server; it is like http://127.0.0.1:7788`);
-    this.url = options.url.replace(/\/+$/, "");
-    this.#token = options.token;
+    this.#at = placeOf(options.url, options.token);
+    this.#refind = options.refind ?? (async () => undefined);
     this.#patience = (options.patience ?? 30) * 1000;
     this.#fetch = options.fetch ?? ((...args) => globalThis.fetch(...args));
+  }
+
+  /** Where the server is. */
+  get url(): string {
+    return this.#at.url;
   }
 
   /**
@@ -118,22 +127,95 @@ export class Client {
     const pause = new Pause(o.once ? 0 : this.#patience);
     let repeated = false;
     for (;;) {
-      o.signal?.throwIfAborted();
-      const signals = [...(o.timeout === 0 ? [] : [AbortSignal.timeout(o.timeout ?? longest)]), ...(o.signal ? [o.signal] : [])];
       try {
-        const response = await this.#request(method, path, o, AbortSignal.any(signals));
-        const text = await response.text();
-        if (response.status >= 300) throw problem(response.status, text);
-        return text === "" ? undefined : JSON.parse(text);
+        return (await this.#once(method, path, o)).answer;
       } catch (e) {
         o.signal?.throwIfAborted();
         if (e instanceof ServerError) e.repeated = repeated;
         if (e instanceof CoppiceError) throw e;
-        if (e instanceof SyntaxError) throw new CoppiceError("the answer of the server is not JSON", { cause: e });
-        repeated = true;
-        await sleep(pause.after(e, `${method} ${path}`), o.signal);
+        repeated ||= !unsent(e);
+        await this.#wait(pause, e, `${method} ${path}`, o.signal);
       }
     }
+  }
+
+  /** @internal Begins an execution; repeated, while the server is out of reach, when it cannot begin twice. */
+  async begin(id: string, o: Ask): Promise<void> {
+    const pause = new Pause(this.#patience);
+    const sent = new Sent();
+    for (;;) {
+      try {
+        return await this.#try(id, o, sent);
+      } catch (e) {
+        o.signal?.throwIfAborted();
+        if (e instanceof ServerError) e.repeated = sent.arrived;
+        if (e instanceof CoppiceError) throw e;
+        sent.fail(e);
+        await this.#wait(pause, e, "POST api/executions", o.signal);
+      }
+    }
+  }
+
+  /** Tries to begin an execution, where an attempt before may have arrived at another life of the server. */
+  async #try(id: string, o: Ask, sent: Sent): Promise<void> {
+    const { signal } = o;
+    let life: Record<string, string> | undefined = {};
+    if (sent.arrived) {
+      const { answer, headers } = await this.#once("GET", "api/health", { headers: which, signal }, (at) => sent.ask(at));
+      life = sent.again(answer, headers);
+    }
+    if (life) {
+      try {
+        await this.#once("POST", "api/executions", { ...o, headers: { ...o.headers, ...life } }, (at) => sent.begin(at));
+        return;
+      } catch (e) {
+        const other = Object.keys(life).length > 0 && e instanceof ServerError && e.code === "lost";
+        if (!other) throw e;
+        // It was another life by then, and nothing was done.
+      }
+    }
+    try {
+      await this.#once("GET", executionPath(id), { signal }); // it may have been kept, or handed over
+    } catch (e) {
+      throw e instanceof ServerError && e.status === 404 ? unknown() : e;
+    }
+  }
+
+  /** One request, and its answer. */
+  async #once(method: string, path: string, o: Ask, begin?: (at: Place) => void): Promise<{ answer: unknown; headers: Headers }> {
+    o.signal?.throwIfAborted();
+    const signals = [...(o.timeout === 0 ? [] : [AbortSignal.timeout(o.timeout ?? longest)]), ...(o.signal ? [o.signal] : [])];
+    const response = await this.#request(method, path, o, AbortSignal.any(signals), -1, begin);
+    const text = await response.text();
+    if (response.status >= 300) throw problem(response.status, text);
+    try {
+      return { answer: text === "" ? undefined : JSON.parse(text), headers: response.headers };
+    } catch (cause) {
+      throw new CoppiceError("the answer of the server is not JSON", { cause });
+    }
+  }
+
+  /** Waits before a try that follows one that failed, and looks where the server is by then. */
+  async #wait(pause: Pause, cause: unknown, doing: string, signal?: AbortSignal): Promise<void> {
+    await sleep(pause.after(cause, doing), signal);
+    await this.#look();
+  }
+
+  /** Looks where the server is. While none runs, nothing changes: the next one may be about to come. */
+  async #look(): Promise<void> {
+    const now = await this.#refind();
+    if (!now) return;
+    try {
+      this.#at = placeOf(now.url, now.token);
+    } catch {
+      // it is no address
+    }
+  }
+
+  /** Whether a server that could not be reached, or does not take the token, is elsewhere by now. */
+  async #moved(at: Place): Promise<boolean> {
+    await this.#look();
+    return !samePlace(this.#at, at);
   }
 
   /** @internal The events of an execution or a process, over as many connections as it takes. */
@@ -148,7 +230,7 @@ export class Client {
         const bound = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
         const response = await this.#request("GET", seen.path, {}, bound, seen.after);
         if (response.status === 204) break; // nothing follows, and nothing will
-        if (response.status !== 200 || !response.body) throw problem(response.status, await response.text());
+        if (response.status !== 200 || !response.body) throw seen.refused(problem(response.status, await response.text()));
         const reader = response.body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
         const parser = new Parser();
         while (!seen.done) {
@@ -167,7 +249,7 @@ export class Client {
       } catch (e) {
         signal?.throwIfAborted();
         if (e instanceof CoppiceError) throw e;
-        await sleep(pause.after(ended.signal.aborted ? ended.signal.reason : e, `events of ${seen.what} after ${seen.after}`), signal);
+        await this.#wait(pause, ended.signal.aborted ? ended.signal.reason : e, `events of ${seen.what} after ${seen.after}`, signal);
       } finally {
         clearTimeout(timer);
         ended.abort();
@@ -212,7 +294,7 @@ export class Client {
       } catch (e) {
         signal?.throwIfAborted();
         if (e instanceof CoppiceError) throw e;
-        await sleep(pause.after(ended.signal.aborted ? ended.signal.reason : e, `read ${path}`), signal);
+        await this.#wait(pause, ended.signal.aborted ? ended.signal.reason : e, `read ${path}`, signal);
       } finally {
         clearTimeout(timer);
         ended.abort();
@@ -220,8 +302,26 @@ export class Client {
     }
   }
 
-  async #request(method: string, path: string, o: Ask, signal: AbortSignal, after = -1): Promise<Response> {
-    const headers: Record<string, string> = { Authorization: `Bearer ${this.#token}` };
+  /** Makes a request, of which begin is told. When nothing was done, and the server is elsewhere by now, it is made there. */
+  async #request(method: string, path: string, o: Ask, signal: AbortSignal, after = -1, begin?: (at: Place) => void): Promise<Response> {
+    const whole = !(o.data instanceof ReadableStream); // of what is read while it is sent, a part is gone
+    for (;;) {
+      const at = this.#at;
+      begin?.(at);
+      let response: Response;
+      try {
+        response = await this.#requestAt(at, method, path, o, signal, after);
+      } catch (e) {
+        if (whole && unsent(e) && (await this.#moved(at))) continue;
+        throw e;
+      }
+      if (response.status !== 401 || !whole || !(await this.#moved(at))) return response;
+      await response.text(); // it is short, and known
+    }
+  }
+
+  async #requestAt(at: Place, method: string, path: string, o: Ask, signal: AbortSignal, after: number): Promise<Response> {
+    const headers: Record<string, string> = { Authorization: `Bearer ${at.token}` };
     if (o.data !== undefined) headers["Content-Type"] = "application/octet-stream";
     else if (o.body !== undefined) headers["Content-Type"] = "application/json";
     if (after >= 0) headers["Accept"] = "text/event-stream";
@@ -230,7 +330,7 @@ export class Client {
     const body = o.data !== undefined ? (o.data as BodyInit) : o.body !== undefined ? JSON.stringify(o.body) : undefined;
     const init = { method, headers: { ...headers, ...o.headers }, signal, redirect: "error" as const, ...(body !== undefined ? { body } : {}) };
     // What streams has to say so; the types do not know it.
-    return this.#fetch(`${this.url}/${path}${query}`, o.data instanceof ReadableStream ? Object.assign(init, { duplex: "half" }) : init);
+    return this.#fetch(`${at.url}/${path}${query}`, o.data instanceof ReadableStream ? Object.assign(init, { duplex: "half" }) : init);
   }
 }
 

@@ -24,7 +24,7 @@ export class ServerError extends CoppiceError {
 
   /**
    * @param status the HTTP status
-   * @param code for programs: not_found, bad_request, overloaded, …
+   * @param code for programs: not_found, bad_request, overloaded, …; lost: what became of the code is not known, and it was not sent a second time
    * @param hint the next step, "" when there is nothing to say
    * @param epoch the one that a session of a fleet is in, with epoch_gone and epoch_needed; else 0
    */

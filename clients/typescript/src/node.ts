@@ -14,9 +14,10 @@ import { Client, type ClientOptions } from "./client.js";
 import { NoServer } from "./errors.js";
 import type { Files } from "./files.js";
 import type { File } from "./types.js";
+import type { Place } from "./wire.js";
 
 /** Where to look. */
-export interface FindOptions extends Omit<ClientOptions, "url" | "token"> {
+export interface FindOptions extends Omit<ClientOptions, "url" | "token" | "refind"> {
   /** Holds the folder .coppice. Default: COPPICE_HOME, else the home directory. */
   home?: string;
 }
@@ -24,15 +25,23 @@ export interface FindOptions extends Omit<ClientOptions, "url" | "token"> {
 /** A record is a small file. */
 const most = 1 << 20;
 
-/** The client of the server that runs for this user; NoServer when there is none. */
+/**
+ * The client of the server that runs for this user; NoServer when there is none. It follows the
+ * server when that is started again elsewhere, with another token.
+ */
 export async function find(options: FindOptions = {}): Promise<Client> {
   const { home, ...rest } = options;
   const path = join(home || process.env["COPPICE_HOME"] || homedir(), ".coppice", "serve.json");
+  return new Client({ ...rest, ...(await place(path)), refind: () => place(path).catch(() => undefined) });
+}
+
+/** Where the server is that a record tells of; NoServer when it does not run. */
+async function place(path: string): Promise<Place> {
   const text = await readRecord(path);
   const { url, token, pid, start } = parse(text);
   if (typeof url !== "string" || typeof token !== "string" || typeof pid !== "number") throw new NoServer(`${path} is not the record of a server; remove it if none runs`);
   if (!(await runs(pid, typeof start === "string" ? start : ""))) throw new NoServer(`no coppice serve runs: process ${pid} of ${path} has ended; start it again`);
-  return new Client({ ...rest, url, token });
+  return { url, token };
 }
 
 /**

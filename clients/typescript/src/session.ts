@@ -83,14 +83,14 @@ export class Session {
     signal?.throwIfAborted();
     let ended = false;
     try {
-      const start = () => this.#client.ask("POST", "api/executions", { body, signal, headers: this.#epochs.headers });
+      const start = () => this.#client.begin(id, { body, signal, headers: this.#epochs.headers });
       await start()
         .catch((e: unknown) => {
           if (this.#epochs.goesOn(e)) return start();
           throw e;
         })
         .catch((e: unknown) => {
-          ended = e instanceof ServerError; // it never began
+          ended = e instanceof ServerError; // it never began, or is gone
           throw e;
         });
       this.#epochs.ran = true;

@@ -30,7 +30,7 @@ export interface CellResult {
 export interface Result {
   outcome: Outcome;
   /** What became of the variables; "": nothing ran. */
-  state: "" | "kept" | "fresh" | "lost";
+  state: "" | "kept" | "fresh" | "restored" | "lost";
   /** What a model or a person reads: output, error, and notes about both. */
   text: string;
   session: string;

@@ -61,6 +61,34 @@ export function joined(pieces: readonly Uint8Array[]): Uint8Array {
   return all;
 }
 
+/** Where a server is, and what opens it. */
+export interface Place {
+  readonly url: string;
+  readonly token: string;
+}
+
+/** A place, when the address is one. */
+export function placeOf(url: string, token: string): Place {
+  const { protocol } = new URL(url);
+  if (protocol !== "http:" && protocol !== "https:") throw new RangeError(`${url} is not the address of a server; it is like http://127.0.0.1:7788`);
+  return { url: url.replace(/\/+$/, ""), token };
+}
+
+/** Whether two places are one, as far as can be told. */
+export function samePlace(a: Place, b: Place): boolean {
+  return a.url === b.url && a.token === b.token;
+}
+
+/** The codes of errors that come before there is a connection. */
+const unconnected = new Set(["ECONNREFUSED", "ENOENT", "ENOTFOUND", "EHOSTUNREACH", "EAI_AGAIN", "UND_ERR_CONNECT_TIMEOUT"]);
+
+/** Whether a request failed since the connection could not be made: nothing was sent. Where fetch does not say so, it may have arrived. */
+export function unsent(e: unknown): boolean {
+  const { code, syscall } = (e instanceof Error && typeof e.cause === "object" && e.cause ? e.cause : {}) as { code?: unknown; syscall?: unknown };
+  // A connection that was made may end so, too.
+  return typeof code === "string" && unconnected.has(code) && syscall !== "read" && syscall !== "write";
+}
+
 /** An answer that says no. */
 export function problem(status: number, text: string): ServerError {
   try {
@@ -70,6 +98,77 @@ export function problem(status: number, text: string): ServerError {
     // not one of ours
   }
   return new ServerError(status, "unknown", `the server answered with status ${status}`);
+}
+
+const look = "look at what it was to do before you run it again";
+
+/** What becomes of a request whose first attempt may have reached a server that is gone. */
+export function unknown(): ServerError {
+  return new ServerError(410, "lost", "the server was started again after the code was sent: whether it ran is not known", `it is not sent a second time; ${look}`);
+}
+
+/** What becomes of an execution that was begun at a server that is gone. */
+export function gone(): ServerError {
+  return new ServerError(410, "lost", "the server was started again while the code ran: what became of it is not known", look);
+}
+
+/** The header that names one life of a server's process, and what asks which one it is. */
+const header = "Coppice-Server";
+export const which = { [header]: "?" };
+
+/** An attempt to begin an execution: where, and when by two clocks, in milliseconds. */
+interface Attempt {
+  at: Place;
+  steady: number;
+  wall: number;
+}
+
+/**
+ * What is known of a request that begins an execution, so that it never begins twice. It has a
+ * name of ours, by which the life of a server that has got it knows it when it is sent again.
+ * The next life of that server does not: it would run the code a second time.
+ */
+export class Sent {
+  #asked: Place | undefined;
+  #attempt: Attempt | undefined;
+  #first: Attempt | undefined;
+
+  constructor(private readonly steady = () => performance.now(), private readonly wall = () => Date.now()) {}
+
+  /** Whether an attempt may have arrived. */
+  get arrived(): boolean {
+    return this.#first !== undefined;
+  }
+
+  /** An attempt begins. */
+  begin(at: Place): void {
+    this.#attempt = { at, steady: this.steady(), wall: this.wall() };
+  }
+
+  /** It failed. The first one that may have arrived counts. */
+  fail(e: unknown): void {
+    if (!unsent(e)) this.#first ??= this.#attempt;
+  }
+
+  /** A server is asked how it is. */
+  ask(at: Place): void {
+    this.#asked = at;
+  }
+
+  /**
+   * What the request says when it is sent again to the server that was asked; undefined: it is
+   * not sent, since the first attempt went to another life of the server.
+   */
+  again(health: unknown, headers: Headers): Record<string, string> | undefined {
+    const life = headers.get(header);
+    const uptime = (health as { uptime_seconds?: unknown } | null | undefined)?.uptime_seconds;
+    // A fleet has epochs for this, and a server of before says nothing.
+    if (!this.#first || headers.get("Coppice-Node") || !life || typeof uptime !== "number" || !(uptime > 0)) return {};
+    const { at, steady, wall } = this.#first;
+    // The one clock does not count while this machine sleeps, the other one may be set back.
+    const since = Math.max(this.steady() - steady, this.wall() - wall) / 1000;
+    return this.#asked && samePlace(at, this.#asked) && uptime >= since ? { [header]: life } : undefined;
+  }
 }
 
 /**
@@ -196,6 +295,11 @@ export abstract class Numbered<T extends { seq: number; type: string }> {
   /** Nothing follows, though the last event was not seen. */
   over(): void {}
 
+  /** What it means that the server refuses them. */
+  refused(e: ServerError): ServerError {
+    return e;
+  }
+
   /** The event that data is; undefined when it was seen before. */
   take(data: string): T | undefined {
     let raw: Record<string, unknown> & { seq: number; type: string };
@@ -213,7 +317,7 @@ export abstract class Numbered<T extends { seq: number; type: string }> {
   }
 }
 
-/** The events of an execution. */
+/** The events of an execution that we have begun. */
 export class Following extends Numbered<Event> {
   constructor(readonly execution: string) {
     super(executionPath(execution, "/events"), `execution ${execution}`, "final", undefined);
@@ -225,6 +329,10 @@ export class Following extends Numbered<Event> {
 
   override over(): void {
     throw new ServerError(204, "not_found", `${this.what} has no result`);
+  }
+
+  override refused(e: ServerError): ServerError {
+    return e.status === 404 && e.code === "not_found" ? gone() : e; // it was there when it began
   }
 }
 

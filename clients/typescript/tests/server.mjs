@@ -1,7 +1,9 @@
-// A real coppice serve for the tests, and a proxy that breaks connections to it.
+// A real coppice serve for the tests, a proxy that breaks connections to it, and a server that
+// answers as it is told.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
+import http from "node:http";
 import net from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,9 +15,23 @@ export const patience = 60_000;
 /** Starts a server with a home of its own. */
 export async function serve(...flags) {
   const home = await mkdtemp(join(tmpdir(), "coppice-client-"));
+  const server = await serveIn(home, {}, ...flags);
+  const end = async () => {
+    try {
+      await server.end();
+    } finally {
+      await rm(home, { recursive: true, force: true });
+    }
+  };
+  return { ...server, end };
+}
+
+/** Starts a server with a home that is another's too, and stays. */
+export async function serveIn(home, { addr = "127.0.0.1:0", token: fixed } = {}, ...flags) {
   const { COPPICE_TOKEN: _, ...env } = process.env;
+  if (fixed) env.COPPICE_TOKEN = fixed;
   const python = env.PYTHON ?? "python3";
-  const child = spawn(env.COPPICE ?? "coppice", ["serve", "--addr", "127.0.0.1:0", "--json", "--backend", "runner", "--max-sessions", "64", "--python", python, ...flags], {
+  const child = spawn(env.COPPICE ?? "coppice", ["serve", "--addr", addr, "--json", "--backend", "runner", "--max-sessions", "64", "--python", python, ...flags], {
     cwd: home, env: { ...env, COPPICE_HOME: home }, stdio: ["ignore", "pipe", "pipe"],
   });
   let said = "";
@@ -30,8 +46,38 @@ export async function serve(...flags) {
     async end() {
       child.kill("SIGTERM");
       const [code, signal] = await exit;
-      await rm(home, { recursive: true, force: true });
       if (code !== 0 && code !== 143) throw new Error(`coppice serve ended with ${code ?? signal}: ${said}`);
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await exit;
+    },
+  };
+}
+
+/**
+ * A server that answers as it is told: answer gets a request as it stands in asked, and returns the
+ * status, the body and headers of the answer; undefined: the connection ends without one.
+ */
+export async function scripted(answer, port = 0) {
+  const asked = [];
+  const server = http.createServer(async (request, response) => {
+    const pieces = [];
+    for await (const piece of request) pieces.push(piece);
+    const one = { what: `${request.method} ${request.url}`, headers: request.headers, body: Buffer.concat(pieces).toString() };
+    asked.push(one);
+    const told = await answer(one);
+    if (!told) return request.socket.destroy();
+    const [status, said, headers] = told;
+    response.writeHead(status, { Connection: "close", ...headers }).end(typeof said === "string" ? said : JSON.stringify(said));
+  });
+  server.listen(port, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    asked, url: `http://127.0.0.1:${server.address().port}`,
+    async end() {
+      server.closeAllConnections();
+      await new Promise((done) => server.close(done));
     },
   };
 }
@@ -43,11 +89,11 @@ export async function serve(...flags) {
 export async function breaker(url, most) {
   const to = new URL(url);
   const sockets = new Set();
-  const counted = { broken: 0 };
+  const counted = { broken: 0, most };
   const listener = net.createServer((client) => {
     const server = net.connect(Number(to.port), to.hostname);
-    let left = most;
-    most += most >> 1;
+    let left = counted.most;
+    counted.most += counted.most >> 1;
     for (const s of [client, server]) {
       sockets.add(s);
       s.on("close", () => sockets.delete(s));
@@ -63,6 +109,7 @@ export async function breaker(url, most) {
       client.end();
     });
     server.on("end", () => client.end());
+    server.on("error", () => client.destroy());
     client.on("close", () => server.destroy());
   });
   listener.listen(0, "127.0.0.1");

@@ -86,9 +86,12 @@ test("a session that was closed is as new", async () => {
   const needed = () => problem(409, JSON.stringify({ error: { code: "epoch_needed", message: "no", epoch: 2 } }));
   const asked = [];
   const client = {
-    async ask(method, path, { headers } = {}) {
-      asked.push([method, headers ?? {}]);
-      if (method === "POST" && !path.endsWith("/cancel") && asked.length > 1 && !headers["Coppice-Epoch"]) throw needed();
+    async ask(method) {
+      asked.push([method, {}]);
+    },
+    async begin(_, { headers }) {
+      asked.push(["POST", headers]);
+      if (asked.length > 1 && !headers["Coppice-Epoch"]) throw needed();
     },
     async *events() {
       yield { type: "final" };

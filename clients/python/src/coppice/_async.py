@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
-from typing import Any, AsyncIterator, List, Mapping, Optional, Sequence, Union
+from typing import Any, AsyncIterator, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
 
 from . import _asks, _wire
 from ._async_places import AsyncWorkspace
 from ._async_session import AsyncSession
 from ._errors import ConnectionLost, ServerError
-from ._find import find
 from ._http import Response, request
 from ._places import WorkspaceInfo, workspace_of
 from ._saved import SavedCheckpoint, drop_request, saved_of
 from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
+from ._where import Where
 from ._within import within
 
 
@@ -26,13 +25,8 @@ class AsyncClient:
     """
 
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _wire.PATIENCE) -> None:
-        if url is None:
-            address, token, unix = find(home)
-            self._at = _wire.Address(address, token, unix)
-        else:
-            self._at = _wire.Address(url, token or "")
+        self._where = Where(url, token, home)
         self._patience = patience
-        self._tls = ssl.create_default_context() if self._at.tls else None
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -43,7 +37,7 @@ class AsyncClient:
     @property
     def url(self) -> str:
         """Where the server is."""
-        return self._at.url
+        return self._where.at.url
 
     async def close(self) -> None:
         """As ``Client.close``: the sessions stay."""
@@ -100,9 +94,34 @@ class AsyncClient:
 
     async def _open(
         self, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, AsyncIterator[bytes], None], after: int = -1,
-        headers: Optional[Mapping[str, str]] = None,
+        headers: Optional[Mapping[str, str]] = None, begin: Optional[Callable[[_wire.Address], None]] = None,
     ) -> Response:
-        return await request(self._at, self._tls, method, self._at.target(path, query), self._at.headers(body, after, headers), body)
+        """Make a request, of which begin is told. When nothing was done, and the server is elsewhere by now, it is made there."""
+        while True:
+            at = self._where.at
+            if begin:
+                begin(at)
+            try:
+                response = await request(at, self._where.tls if at.tls else None, method, at.target(path, query), at.headers(body, after, headers), body)
+            except _wire.NotSent:
+                if not self._where.moved(at):
+                    raise
+                continue
+            # Of what is read while it is sent, a part is gone.
+            if response.status != 401 or not (body is None or isinstance(body, bytes)) or not self._where.moved(at):
+                return response
+            response.close()
+
+    async def _once(
+        self, method: str, path: str, query: Optional[_wire.Query] = None, data: Union[bytes, AsyncIterator[bytes], None] = None,
+        headers: Optional[Mapping[str, str]] = None, begin: Optional[Callable[[_wire.Address], None]] = None,
+    ) -> Tuple[Any, _wire.Header]:
+        """One request, and its answer."""
+        response = await self._open(method, path, query, data, -1, headers, begin)
+        try:
+            return _wire.decode(response.status, await within(response.read(), _wire.ANSWER)), response.header
+        finally:
+            response.close()
 
     async def _ask(
         self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
@@ -115,27 +134,51 @@ class AsyncClient:
         repeated = False
         while True:
             try:
-                return await within(self._once(method, path, query, data, headers), bound)
+                return (await within(self._once(method, path, query, data, headers), bound))[0]
             except _asks.SourceFailed as e:
                 raise e.cause
             except ServerError as e:
                 e.repeated = repeated
                 raise
             except (OSError, asyncio.TimeoutError) as e:
-                repeated = True
+                repeated = repeated or not isinstance(e, _wire.NotSent)
                 if not again:
                     raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
-                await asyncio.sleep(pause.after(e, f"{method} {path}"))
+                await self._wait(pause, e, f"{method} {path}")
 
-    async def _once(
-        self, method: str, path: str, query: Optional[_wire.Query], data: Union[bytes, AsyncIterator[bytes], None],
-        headers: Optional[Mapping[str, str]],
-    ) -> Any:
-        response = await self._open(method, path, query, data, -1, headers)
+    async def _wait(self, pause: _wire.Pause, error: Exception, doing: str) -> None:
+        """Wait before a try that follows one that failed, and look where the server is by then."""
+        await asyncio.sleep(pause.after(error, doing))
+        self._where.look()
+
+    async def _begin(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        """Begin an execution; repeated, while the server is out of reach, when it cannot begin twice."""
+        pause, sent, data = _wire.Pause(self._patience), _wire.Sent(), _wire.encode(body)
+        while True:
+            try:
+                return await within(self._try(str(body["id"]), data, headers, sent), _wire.ANSWER)
+            except ServerError as e:
+                e.repeated = sent.arrived
+                raise
+            except (OSError, asyncio.TimeoutError) as e:
+                sent.fail(e)
+                await self._wait(pause, e, "POST api/executions")
+
+    async def _try(self, execution: str, data: Optional[bytes], headers: Mapping[str, str], sent: _wire.Sent) -> None:
+        """Try to begin an execution, where an attempt before may have arrived at another life of the server."""
+        life = sent.again(*await self._once("GET", "api/health", headers=_wire.WHICH, begin=sent.ask)) if sent.arrived else {}
+        if life is not None:
+            try:
+                await self._once("POST", "api/executions", None, data, {**headers, **life}, begin=sent.begin)
+                return
+            except ServerError as e:
+                if not life or e.code != "lost":
+                    raise
+                # It was another life by then, and nothing was done.
         try:
-            return _wire.decode(response.status, await within(response.read(), _wire.ANSWER))
-        finally:
-            response.close()
+            await self._once("GET", _wire.execution_path(execution))  # it may have been kept, or handed over
+        except ServerError as e:
+            raise _wire.unknown() if e.status == 404 else e from None
 
     async def _events(self, seen: _wire.Numbered[_wire.T]) -> AsyncIterator[_wire.T]:
         """The events of an execution or a process, over as many connections as it takes."""
@@ -148,7 +191,7 @@ class AsyncClient:
                     if response.status == 204:  # nothing follows, and nothing will
                         break
                     if response.status != 200:
-                        raise _wire.problem(response.status, await response.read(1 << 16))
+                        raise seen.refused(_wire.problem(response.status, await response.read(1 << 16)))
                     parser, pieces = _wire.Parser(), response.pieces()
                     while not seen.done:
                         try:
@@ -164,6 +207,6 @@ class AsyncClient:
                 finally:
                     response.close()
             except (OSError, asyncio.TimeoutError) as e:
-                await asyncio.sleep(pause.after(e, f"events of {seen.what} after {seen.after}"))
+                await self._wait(pause, e, f"events of {seen.what} after {seen.after}")
         if not seen.done:
             seen.over()

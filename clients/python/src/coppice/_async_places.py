@@ -242,7 +242,7 @@ class AsyncFiles:
                 finally:
                     response.close()
             except (OSError, asyncio.TimeoutError) as e:
-                await asyncio.sleep(pause.after(e, seen.what))
+                await client._wait(pause, e, seen.what)
 
     async def write(self, path: str, content: _asks.AsyncContent, *, mode: str = "", new: bool = False, if_match: str = "") -> File:
         """Make content what a file holds, whole or not at all; directories above it are made.

@@ -78,14 +78,14 @@ class AsyncSession:
         try:
             try:
                 try:
-                    await client._ask("POST", "api/executions", body, headers=self._epochs.headers())
+                    await client._begin(body, self._epochs.headers())
                 except ServerError as e:
                     if not self._epochs.goes_on(e):
                         raise
-                    await client._ask("POST", "api/executions", body, headers=self._epochs.headers())
+                    await client._begin(body, self._epochs.headers())
                 self._epochs.ran = True
             except ServerError:
-                ended = True  # it never began
+                ended = True  # it never began, or is gone
                 raise
             async for event in events:
                 ended = event.type == "final"

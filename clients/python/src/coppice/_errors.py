@@ -30,7 +30,8 @@ class ServerError(CoppiceError):
         super().__init__(f"{message}; {hint}" if hint else message)
         #: The HTTP status.
         self.status = status
-        #: For programs: ``not_found``, ``bad_request``, ``overloaded``, …
+        #: For programs: ``not_found``, ``bad_request``, ``overloaded``, …; ``lost``: what became
+        #: of the code is not known, and it was not sent a second time.
         self.code = code
         #: What is the matter.
         self.message = message

@@ -20,9 +20,8 @@ def record_path(home: Optional[str] = None) -> Path:
     return Path(base) / ".coppice" / "serve.json"
 
 
-def find(home: Optional[str] = None) -> Tuple[str, str, str]:
-    """The address, the token and the Unix socket ("": none) of the server that runs."""
-    path = record_path(home)
+def read(path: Path) -> Tuple[str, str, str]:
+    """The address, the token and the Unix socket ("": none) of the server that runs, by its record."""
     try:
         with path.open("rb") as f:
             mode = os.fstat(f.fileno()).st_mode

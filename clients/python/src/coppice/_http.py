@@ -6,7 +6,7 @@ import asyncio
 import ssl
 from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Tuple, Union
 
-from ._wire import ANSWER, MOST, Address
+from ._wire import ANSWER, MOST, Address, NotSent
 from ._within import within
 
 #: The most of the head of an answer, in bytes.
@@ -203,10 +203,13 @@ async def request(
     at: Address, tls: Optional[ssl.SSLContext], method: str, target: str, headers: Mapping[str, str], body: Union[bytes, AsyncIterator[bytes], None],
 ) -> Response:
     """Make a request, on a connection of its own, and read the head of the answer."""
-    if at.socket:
-        reader, writer = await asyncio.open_unix_connection(at.socket, limit=HEAD)
-    else:
-        reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, limit=HEAD)
+    try:
+        if at.socket:
+            reader, writer = await asyncio.open_unix_connection(at.socket, limit=HEAD)
+        else:
+            reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, limit=HEAD)
+    except OSError as e:
+        raise NotSent(str(e) or type(e).__name__) from e
     answer: Optional[asyncio.Future[Answer]] = None
     read: Optional[bytes] = None
     try:

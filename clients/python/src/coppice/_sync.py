@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import http.client
 import socket
-import ssl
 import time
 from contextlib import suppress
-from typing import Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
 
 from . import _asks, _wire
 from ._errors import ConnectionLost, ServerError
-from ._find import find
 from ._places import WorkspaceInfo, workspace_of
 from ._sync_places import Workspace
 from ._sync_session import Session
 from ._saved import SavedCheckpoint, drop_request, saved_of
 from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
+from ._where import Where
 
 
 class _UnixConnection(http.client.HTTPConnection):
@@ -48,19 +47,17 @@ class Client:
     """The sessions and workspaces of a running ``coppice serve``.
 
     Without an address it is the server of this user, as ``coppice run --session`` finds
-    it: by a file in ``home``, ``COPPICE_HOME`` or the home directory. With ``url`` the
+    it: by a file in ``home``, ``COPPICE_HOME`` or the home directory. Such a client follows
+    its server when that is started again elsewhere, with another token. With ``url`` the
     token has to be given. ``patience`` is how many seconds the server may be out of
-    reach before a request fails with ConnectionLost. It may be used from many threads.
+    reach before a request fails with ConnectionLost. Code that a server had been given
+    before it was started again is not sent to it a second time: ServerError with the code
+    ``lost`` says that what became of it is not known. One client may be used by many threads.
     """
 
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _wire.PATIENCE) -> None:
-        if url is None:
-            address, token, unix = find(home)
-            self._at = _wire.Address(address, token, unix)
-        else:
-            self._at = _wire.Address(url, token or "")
+        self._where = Where(url, token, home)
         self._patience = patience
-        self._tls = ssl.create_default_context() if self._at.tls else None
 
     def __enter__(self) -> Client:
         return self
@@ -71,7 +68,7 @@ class Client:
     @property
     def url(self) -> str:
         """Where the server is."""
-        return self._at.url
+        return self._where.at.url
 
     def close(self) -> None:
         """Nothing is kept open between two requests; this is for symmetry with sessions.
@@ -147,25 +144,48 @@ class Client:
         answer: Mapping[str, Any] = self._ask("GET", "api/health")
         return answer
 
-    def _connect(self, timeout: float) -> http.client.HTTPConnection:
-        at = self._at
+    def _connect(self, at: _wire.Address, timeout: float) -> http.client.HTTPConnection:
         if at.socket:
             return _UnixConnection(at.socket, timeout)
-        if self._tls:
-            return http.client.HTTPSConnection(at.host, at.port, timeout=timeout, context=self._tls)
+        if at.tls:
+            return http.client.HTTPSConnection(at.host, at.port, timeout=timeout, context=self._where.tls)
         return http.client.HTTPConnection(at.host, at.port, timeout=timeout)
 
     def _open(
         self, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, Iterator[bytes], None], after: int, timeout: float,
-        headers: Optional[Mapping[str, str]] = None,
+        headers: Optional[Mapping[str, str]] = None, begin: Optional[Callable[[_wire.Address], None]] = None,
     ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        connection = self._connect(timeout)
+        """Make a request, of which begin is told. When nothing was done, and the server is elsewhere by now, it is made there."""
+        while True:
+            at = self._where.at
+            if begin:
+                begin(at)
+            try:
+                connection, response = self._open_at(at, method, path, query, body, after, timeout, headers)
+            except _wire.NotSent:
+                if not self._where.moved(at):
+                    raise
+                continue
+            # Of what is read while it is sent, a part is gone.
+            if response.status != 401 or not (body is None or isinstance(body, bytes)) or not self._where.moved(at):
+                return connection, response
+            connection.close()
+
+    def _open_at(
+        self, at: _wire.Address, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, Iterator[bytes], None], after: int,
+        timeout: float, headers: Optional[Mapping[str, str]],
+    ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
+        connection = self._connect(at, timeout)
         try:
-            head = self._at.headers(body, after, headers)
+            try:
+                connection.connect()
+            except OSError as e:
+                raise _wire.NotSent(str(e) or type(e).__name__) from e
+            head = at.headers(body, after, headers)
             if isinstance(body, bytes) and len(body) > _asks.PIECE:  # the timeout is that of a piece
                 body = _asks.cut(body)
             try:
-                connection.request(method, self._at.target(path, query), body, head, encode_chunked="Transfer-Encoding" in head)
+                connection.request(method, at.target(path, query), body, head, encode_chunked="Transfer-Encoding" in head)
             except (BrokenPipeError, ConnectionResetError):
                 if not body:
                     raise
@@ -177,6 +197,20 @@ class Client:
             connection.close()
             raise
 
+    def _once(
+        self, method: str, path: str, query: Optional[_wire.Query] = None, data: Union[bytes, Iterator[bytes], None] = None,
+        headers: Optional[Mapping[str, str]] = None, timeout: float = _wire.ANSWER, begin: Optional[Callable[[_wire.Address], None]] = None,
+    ) -> Tuple[Any, _wire.Header]:
+        """One request, and its answer."""
+        connection, response = self._open(method, path, query, data, -1, timeout, headers, begin)
+        try:
+            answer = _whole(response)
+            if response.length:  # what was read is not all that was promised
+                raise ConnectionError("the connection broke")
+            return _wire.decode(response.status, answer), response.getheader
+        finally:
+            connection.close()
+
     def _ask(
         self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
         timeout: float = _wire.ANSWER, data: Union[bytes, Iterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
@@ -187,24 +221,51 @@ class Client:
         repeated = False
         while True:
             try:
-                connection, response = self._open(method, path, query, data, -1, timeout, headers)
-                try:
-                    answer = _whole(response)
-                    if response.length:  # what was read is not all that was promised
-                        raise ConnectionError("the connection broke")
-                    return _wire.decode(response.status, answer)
-                finally:
-                    connection.close()
+                return self._once(method, path, query, data, headers, timeout)[0]
             except _asks.SourceFailed as e:
                 raise e.cause
             except ServerError as e:
                 e.repeated = repeated
                 raise
             except (OSError, http.client.HTTPException) as e:
-                repeated = True
+                repeated = repeated or not isinstance(e, _wire.NotSent)
                 if not again:
                     raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
-                time.sleep(pause.after(e, f"{method} {path}"))
+                self._wait(pause, e, f"{method} {path}")
+
+    def _wait(self, pause: _wire.Pause, error: Exception, doing: str) -> None:
+        """Wait before a try that follows one that failed, and look where the server is by then."""
+        time.sleep(pause.after(error, doing))
+        self._where.look()
+
+    def _begin(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+        """Begin an execution; repeated, while the server is out of reach, when it cannot begin twice."""
+        pause, sent, data = _wire.Pause(self._patience), _wire.Sent(), _wire.encode(body)
+        while True:
+            try:
+                return self._try(str(body["id"]), data, headers, sent)
+            except ServerError as e:
+                e.repeated = sent.arrived
+                raise
+            except (OSError, http.client.HTTPException) as e:
+                sent.fail(e)
+                self._wait(pause, e, "POST api/executions")
+
+    def _try(self, execution: str, data: Optional[bytes], headers: Mapping[str, str], sent: _wire.Sent) -> None:
+        """Try to begin an execution, where an attempt before may have arrived at another life of the server."""
+        life = sent.again(*self._once("GET", "api/health", headers=_wire.WHICH, begin=sent.ask)) if sent.arrived else {}
+        if life is not None:
+            try:
+                self._once("POST", "api/executions", None, data, {**headers, **life}, begin=sent.begin)
+                return
+            except ServerError as e:
+                if not life or e.code != "lost":
+                    raise
+                # It was another life by then, and nothing was done.
+        try:
+            self._once("GET", _wire.execution_path(execution))  # it may have been kept, or handed over
+        except ServerError as e:
+            raise _wire.unknown() if e.status == 404 else e from None
 
     def _events(self, seen: _wire.Numbered[_wire.T]) -> Iterator[_wire.T]:
         """The events of an execution or a process, over as many connections as it takes."""
@@ -217,7 +278,7 @@ class Client:
                     if response.status == 204:  # nothing follows, and nothing will
                         break
                     if response.status != 200:
-                        raise _wire.problem(response.status, response.read(1 << 16))
+                        raise seen.refused(_wire.problem(response.status, response.read(1 << 16)))
                     parser = _wire.Parser()
                     while not seen.done:
                         piece = response.read1(1 << 16)
@@ -232,6 +293,6 @@ class Client:
                 finally:
                     connection.close()
             except (OSError, http.client.HTTPException) as e:
-                time.sleep(pause.after(e, f"events of {seen.what} after {seen.after}"))
+                self._wait(pause, e, f"events of {seen.what} after {seen.after}")
         if not seen.done:
             seen.over()

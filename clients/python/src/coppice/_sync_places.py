@@ -6,7 +6,6 @@ import contextlib
 import http.client
 import os
 import threading
-import time
 from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _asks, _wire
@@ -236,7 +235,7 @@ class Files:
                 finally:
                     connection.close()
             except (OSError, http.client.HTTPException) as e:
-                time.sleep(pause.after(e, seen.what))
+                client._wait(pause, e, seen.what)
 
     def write(self, path: str, content: _asks.Content, *, mode: str = "", new: bool = False, if_match: str = "") -> File:
         """Make content what a file holds, whole or not at all; directories above it are made.

@@ -82,14 +82,14 @@ class Session:
         try:
             try:
                 try:
-                    client._ask("POST", "api/executions", body, headers=self._epochs.headers())
+                    client._begin(body, self._epochs.headers())
                 except ServerError as e:
                     if not self._epochs.goes_on(e):
                         raise
-                    client._ask("POST", "api/executions", body, headers=self._epochs.headers())
+                    client._begin(body, self._epochs.headers())
                 self._epochs.ran = True
             except ServerError:
-                ended = True  # it never began
+                ended = True  # it never began, or is gone
                 raise
             for event in client._events(_wire.Following(body["id"])):
                 ended = event.type == "final"

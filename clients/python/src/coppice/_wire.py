@@ -6,7 +6,7 @@ import json
 import math
 import time
 import uuid
-from typing import Any, Dict, Generic, List, Mapping, Optional, Tuple, TypeVar, Union
+from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Tuple, TypeVar, Union
 from urllib.parse import quote, urlencode, urlsplit
 
 from ._errors import ConnectionLost, CoppiceError, ServerError
@@ -28,6 +28,17 @@ T = TypeVar("T")
 #: What stands behind the path of a request; a list: the name as often.
 Query = Mapping[str, Union[str, List[str]]]
 
+#: What a header of an answer says.
+Header = Callable[[str], Optional[str]]
+
+#: The header that names one life of a server's process, and what asks which one it is.
+SERVER = "Coppice-Server"
+WHICH = {SERVER: "?"}
+
+
+class NotSent(ConnectionError):
+    """The connection could not be made: nothing was sent."""
+
 
 class Address:
     """Where a server is, and what opens it."""
@@ -46,6 +57,9 @@ class Address:
         self.base = parts.path.rstrip("/")
         self.token = token
         self.socket = socket
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Address) and (self.url, self.token, self.socket) == (other.url, other.token, other.socket)
 
     def target(self, path: str, query: Optional[Query] = None) -> str:
         """What stands in the first line of a request."""
@@ -94,6 +108,62 @@ def problem(status: int, data: bytes) -> ServerError:
         return ServerError(status, str(error["code"]), str(error["message"]), str(error.get("hint", "")), int(error.get("epoch", 0)))
     except (ValueError, TypeError, KeyError, AttributeError):
         return ServerError(status, "unknown", f"the server answered with status {status}")
+
+
+#: What is left to do when nobody knows what became of code.
+LOOK = "look at what it was to do before you run it again"
+
+
+def unknown() -> ServerError:
+    """What becomes of a request whose first attempt may have reached a server that is gone."""
+    return ServerError(410, "lost", "the server was started again after the code was sent: whether it ran is not known", "it is not sent a second time; " + LOOK)
+
+
+def gone() -> ServerError:
+    """What becomes of an execution that was begun at a server that is gone."""
+    return ServerError(410, "lost", "the server was started again while the code ran: what became of it is not known", LOOK)
+
+
+class Sent:
+    """What is known of a request that begins an execution, so that it never begins twice.
+
+    It has a name of ours, by which the life of a server that has got it knows it when it is
+    sent again. The next life of that server does not: it would run the code a second time.
+    """
+
+    def __init__(self) -> None:
+        self._asked: Optional[Address] = None
+        self._attempt: Optional[Tuple[Address, float, float]] = None
+        self._first: Optional[Tuple[Address, float, float]] = None
+
+    @property
+    def arrived(self) -> bool:
+        """Whether an attempt may have arrived."""
+        return self._first is not None
+
+    def begin(self, at: Address) -> None:
+        """An attempt begins."""
+        self._attempt = at, time.monotonic(), time.time()
+
+    def fail(self, error: Exception) -> None:
+        """It failed. The first one that may have arrived counts."""
+        if self._first is None and not isinstance(error, NotSent):
+            self._first = self._attempt
+
+    def ask(self, at: Address) -> None:
+        """A server is asked how it is."""
+        self._asked = at
+
+    def again(self, health: Any, header: Header) -> Optional[Dict[str, str]]:
+        """What the request says when it is sent again to the server that was asked; None: it
+        is not sent, since the first attempt went to another life of the server."""
+        life, uptime = header(SERVER), health.get("uptime_seconds") if isinstance(health, dict) else None
+        if self._first is None or header("Coppice-Node") or not life or not isinstance(uptime, (int, float)) or uptime <= 0:
+            return {}  # a fleet has epochs for this, and a server of before says nothing
+        at, steady, wall = self._first
+        # The one clock does not count while this machine sleeps, the other one may be set back.
+        since = max(time.monotonic() - steady, time.time() - wall)
+        return {SERVER: life} if at == self._asked and uptime >= since else None
 
 
 class Epochs:
@@ -245,6 +315,10 @@ class Numbered(Generic[T]):
     def over(self) -> None:
         """Nothing follows, though the last event was not seen."""
 
+    def refused(self, error: ServerError) -> ServerError:
+        """What it means that the server refuses them."""
+        return error
+
     def take(self, data: bytes) -> Optional[T]:
         """The event that data is; None when it was seen before."""
         try:
@@ -263,7 +337,7 @@ class Numbered(Generic[T]):
 
 
 class Following(Numbered[Event]):
-    """The events of an execution."""
+    """The events of an execution that we have begun."""
 
     last = "final"
 
@@ -276,6 +350,9 @@ class Following(Numbered[Event]):
 
     def over(self) -> None:
         raise CoppiceError(f"{self.what} has no result")
+
+    def refused(self, error: ServerError) -> ServerError:
+        return gone() if error.status == 404 and error.code == "not_found" else error  # it was there when it began
 
 
 def answer_body(question: Event, value: str) -> Tuple[str, Dict[str, str]]:
