@@ -232,7 +232,10 @@ await works('commands.sendStdin', async () => {
   await sbx.commands.sendStdin(handle.pid, 'one\n')
   await until('an echo', () => handle.stdout === 'got one\n')
 })
-await works('commands.list', async () => assert.ok((await sbx.commands.list()).some((p) => p.pid === handle.pid && p.cmd === '/bin/bash')))
+await works('commands.list', async () => {
+  const p = (await sbx.commands.list()).find((p) => p.pid === handle.pid)
+  assert.deepEqual([p.cmd, p.args], ['/bin/bash', ['-l', '-c', 'while read x; do echo got $x; done; echo over']])
+})
 await works('commands.connect', async () => {
   const again = await sbx.commands.connect(handle.pid)
   await sbx.commands.sendStdin(handle.pid, 'two\n')
@@ -307,6 +310,10 @@ await works('sandbox.runCode', async () => {
   assert.deepEqual(chart.results[0].chart.elements.map((b) => [b.label, b.value]), [['a', 3], ['b', 4]])
   const table = await sbx.runCode('import pandas; pandas.DataFrame({"a": [1, 2]})')
   assert.deepEqual(table.results[0].data, { a: [1, 2] })
+  const prefix = (await sbx.runCode('import sys; sys.prefix')).text
+  for (const python of ['python3', 'python']) // what commands install, code imports
+    assert.equal((await sbx.commands.run(python + " -c 'import sys; print(sys.prefix)'")).stdout, prefix + '\n')
+  assert.ok((await sbx.commands.run('pip --version')).stdout.includes(prefix + '/'))
 })
 let context
 await works('sandbox.createCodeContext', async () => {

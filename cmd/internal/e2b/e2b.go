@@ -35,6 +35,7 @@ type Host interface {
 	Snapshots() *hibernate.Snapshots
 	// Dir is a folder of this user, in which snapshots are kept.
 	Dir() string
+	Options() coppice.Options
 }
 
 // Options make an API. Host is required.
@@ -63,6 +64,7 @@ type API struct {
 	runs   sync.WaitGroup // waits for the ends of sandboxes; Close joins them
 
 	elsewhere elsewhere
+	finder    *finder
 
 	mu     sync.Mutex
 	all    map[*workspace.Workspace]*sandbox // guarded by mu
@@ -91,6 +93,7 @@ func New(o Options) *API {
 		_, _ = rand.Read(a.secret) // never fails: crypto/rand ends the program instead
 	}
 	a.life, a.end = context.WithCancel(context.Background())
+	a.finder = newFinder(a.life, o.Host.Options())
 	for _, version := range []string{"", "/v2"} {
 		a.mux.HandleFunc("POST "+version+"/sandboxes", httpserver.Run, a.create)
 		a.mux.HandleFunc("POST "+version+"/sandboxes/{id}/connect", httpserver.Run, a.connect)
@@ -182,7 +185,7 @@ func (a *API) of(w *workspace.Workspace, template string) *sandbox {
 	if template == "" {
 		template = templates[0]
 	}
-	s := &sandbox{w: w, template: template, envd: envd.New(w), code: interpreter.New(a.o.Host, w), rest: newRest()}
+	s := &sandbox{w: w, template: template, envd: envd.New(w, a.finder.python), code: interpreter.New(a.o.Host, w), rest: newRest()}
 	a.all[w] = s
 	a.runs.Go(func() { // ends with the sandbox, or with Close
 		a.follow(s)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/e2b/answer"
+	"github.com/coppice-run/coppice/cmd/internal/e2b/envd"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -226,7 +227,8 @@ func (s *sandbox) idle() error {
 	var names []string
 	for _, p := range s.w.Processes() {
 		if _, over := p.Exit(); !over {
-			names = append(names, fmt.Sprintf("%.80q (process %d)", strings.Join(p.Options().Args, " "), p.PID()))
+			args, _ := envd.Asked(p)
+			names = append(names, fmt.Sprintf("%.80q (process %d)", strings.Join(args, " "), p.PID()))
 		}
 	}
 	if len(names) > 0 {

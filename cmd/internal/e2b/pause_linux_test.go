@@ -4,8 +4,10 @@ import (
 	"net/http"
 	"testing"
 
+	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/cmd/internal/e2b/wire/process"
 	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/workspace"
 )
@@ -38,6 +40,14 @@ func TestWhatKeepsASandboxFromItsPause(t *testing.T) {
 	require.NoError(t, err)
 	refused("sleep 600")
 	require.NoError(t, p.Stop(t.Context(), "the test", -1))
+	stream, err := b.processes().Start(t.Context(), connect.NewRequest(&process.StartRequest{Process: script("sleep 601")}))
+	require.NoError(t, err)
+	require.True(t, stream.Receive())
+	refused(`"/bin/bash -l -c sleep 601"`)
+	for _, p := range w.Processes() {
+		require.NoError(t, p.Stop(t.Context(), "the test", -1))
+	}
+	_ = stream.Close() // it may end before the end of the process was read
 	// Until it has become its program it has a name, and no command line.
 	b.run(`{"code":"import subprocess\np = subprocess.Popen(['sleep', '602'])\nwhile not open(f'/proc/{p.pid}/cmdline').read(): pass\ndel p"}`)
 	refused("sleep 602", "default")

@@ -10,6 +10,10 @@
 //     those under [Home]. Answers name files by their true paths, which code can open.
 //   - A process goes on when the client that started it leaves, until its timeout,
 //     its end, or that of the sandbox. Whoever connects to it reads what it prints from then on.
+//   - On Linux, python3, python and pip are for a process those of the sessions' interpreter, as far
+//     as its folder has them: that comes first in PATH, also in the login shells that clients start
+//     for commands and terminals. A PATH that the client sets is left as it is. Clients are told of
+//     processes as they asked for them.
 //   - A client that is slow holds back the process that it follows, and loses nothing.
 //   - What the events of a polled watch take is bounded: the oldest are dropped first.
 //   - After [Sandbox.Close] nothing of this package runs for the sandbox.

@@ -28,20 +28,22 @@ const maxRequest = 16 << 20
 
 // Sandbox serves one workspace. Make it with New, and Close it.
 type Sandbox struct {
-	w    *workspace.Workspace
-	mux  *http.ServeMux
-	life context.Context
-	end  context.CancelFunc
-	runs sync.WaitGroup // the watches that are polled; Close waits
+	w      *workspace.Workspace
+	python func(ctx context.Context) Python
+	mux    *http.ServeMux
+	life   context.Context
+	end    context.CancelFunc
+	runs   sync.WaitGroup // the watches that are polled; Close waits
 
 	mu       sync.Mutex
 	watchers map[string]*watcher // guarded by mu
 	closed   bool                // guarded by mu
 }
 
-// New returns what serves a workspace.
-func New(w *workspace.Workspace) *Sandbox {
-	s := &Sandbox{w: w, mux: http.NewServeMux(), watchers: map[string]*watcher{}}
+// New returns what serves a workspace. python says which interpreter its processes are to find
+// first; it is called for each.
+func New(w *workspace.Workspace, python func(ctx context.Context) Python) *Sandbox {
+	s := &Sandbox{w: w, python: python, mux: http.NewServeMux(), watchers: map[string]*watcher{}}
 	s.life, s.end = context.WithCancel(context.Background())
 	s.mux.HandleFunc("GET /health", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) })
 	s.mux.HandleFunc("GET /files", s.download)

@@ -54,6 +54,7 @@ func (s *processService) Start(ctx context.Context, r *connect.Request[process.S
 		terminal := size(m.GetPty())
 		o.Terminal = &terminal
 	}
+	s.python(ctx).lead(&o, s.w.Env())
 	if m.Tag != nil {
 		o.Labels = map[string]string{tagLabel: m.GetTag()}
 	}
@@ -197,7 +198,8 @@ func (s *processService) List(context.Context, *connect.Request[process.ListRequ
 			continue
 		}
 		o := p.Options()
-		info := &process.ProcessInfo{Pid: uint32(p.PID()), Config: &process.ProcessConfig{Cmd: o.Args[0], Args: o.Args[1:], Envs: o.Env}} //nolint:gosec // as in follow
+		args, env := Asked(p)
+		info := &process.ProcessInfo{Pid: uint32(p.PID()), Config: &process.ProcessConfig{Cmd: args[0], Args: args[1:], Envs: env}} //nolint:gosec // as in follow
 		if o.Cwd != "" {
 			info.Config.Cwd = &o.Cwd
 		}
