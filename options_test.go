@@ -59,7 +59,7 @@ func TestOptionsSettle(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "/a", filled.Output.Artifacts)
 	require.Zero(t, filled.MaxSessions, "defaults are not its business")
-	require.ErrorContains(t, filled.Validate(), "PI_PYTHON_GATEWAY_URL or GatewayOptions.URL")
+	require.ErrorContains(t, filled.Validate(), "COPPICE_PYTHON_GATEWAY_URL or GatewayOptions.URL")
 	require.ErrorIs(t, filled.Validate(), coppice.ErrOptions)
 
 	o.Env = append(o.Env, "COPPICE_START_TIMEOUT=90", "COPPICE_INTERRUPT_GRACE=4s")

@@ -212,7 +212,7 @@ func (s *Session) checkpoint(name string) messages.CheckpointKey {
 
 // Why nothing is kept on disk.
 const (
-	noStore    = "this host keeps no sessions on disk; set Options.Hibernate"
+	noStore    = "this host keeps no sessions on disk; set Options.Hibernate (coppice serve --hibernate lossless)"
 	noFreezing = "cannot keep sessions on disk; use the runner backend on Linux or macOS"
 )
 

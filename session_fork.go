@@ -98,7 +98,7 @@ func (s *Session) copies(o ForkOptions) ([]*Session, error) {
 	case o.Names != nil && len(o.Names) != n:
 		return nil, &RequestError{"names", fmt.Sprintf("there are %d names for %d copies; name each of them, or none", len(o.Names), n)}
 	case n >= host.MaxSessions || host.MaxPerOwner > 0 && o.Owner != "" && n > host.MaxPerOwner:
-		return refuse("%d copies would push out each other; raise Options.MaxSessions (%d) and MaxPerOwner (%d, 0 for no limit)", n, host.MaxSessions, host.MaxPerOwner)
+		return refuse("there is no room for %d copies at once: Options.MaxSessions (--max-sessions) is %d, and MaxPerOwner is %d (0: no limit)", n, host.MaxSessions, host.MaxPerOwner)
 	}
 	made := make([]*Session, n)
 	seen := map[string]bool{s.key.Session: true}

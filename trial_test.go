@@ -27,7 +27,7 @@ func TestOneChoiceOfTheBackend(t *testing.T) {
 		"a named one":         {coppice.Options{Env: nothing}, environment.Settings{Backend: "runner"}, "runner", "runner", "it was asked for"},
 		"an external gateway": {coppice.Options{Env: nothing}, environment.Settings{GatewayURL: "http://127.0.0.1:1"}, "gateway", "gateway", "an external gateway is set"},
 		"a kernel":            {coppice.Options{Env: nothing}, environment.Settings{KernelName: "ir"}, "gateway", "gateway", "a kernel was named"},
-		"no check":            {coppice.Options{Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, nothing...)}, environment.Settings{}, "gateway", "gateway", "PI_PYTHON_SKIP_CHECK is set: its packages are taken for granted"},
+		"no check":            {coppice.Options{Env: append([]string{"PI_PYTHON_SKIP_CHECK=1"}, nothing...)}, environment.Settings{}, "gateway", "gateway", "PI_PYTHON_SKIP_CHECK is set: its packages are assumed to be installed"},
 		"the packages are in": {coppice.Options{Python: python, Env: nothing}, environment.Settings{}, "gateway", "gateway", "jupyter_kernel_gateway or jupyter_server, and ipykernel, are importable"},
 		"no Python":           {coppice.Options{Env: nothing}, environment.Settings{}, "", "runner", "no Python interpreter can be used"},
 	} {

@@ -41,11 +41,24 @@ func errGone() *Error {
 	}
 }
 
+// attempt is the first attempt to begin an execution that may have arrived. The zero value: there
+// was none.
+type attempt struct {
+	began time.Time
+	at    *address
+}
+
+// ago is how long ago it was: the clock of the process stands still while its machine sleeps, and
+// that on the wall may be put back.
+func (a attempt) ago() time.Duration {
+	return max(time.Since(a.began), time.Now().Round(0).Sub(a.began.Round(0)))
+}
+
 // resume waits after an attempt to begin an execution that failed with err, until patience ends,
-// and finds out how to go on, see [Client.again]. A zero time says that no attempt has arrived.
-func (c *Client) resume(ctx context.Context, wait *pause, id string, first time.Time, err error) (life string, begun *Execution, _ error) {
+// and finds out how to go on, see [Client.again].
+func (c *Client) resume(ctx context.Context, wait *pause, id string, first attempt, err error) (life string, begun *Execution, _ error) {
 	for wait.next(ctx) {
-		if first.IsZero() {
+		if first.at == nil {
 			return "", nil, nil
 		}
 		if life, begun, err = c.again(ctx, id, first); err == nil {
@@ -58,12 +71,12 @@ func (c *Client) resume(ctx context.Context, wait *pause, id string, first time.
 	return "", nil, err
 }
 
-// again finds out whether a request to begin an execution may be sent once more, the first attempt
-// of which began at first and may have arrived. The life is the one of the server to which it may
-// go, "" when others see to that: a fleet by its epochs. An execution is the one that was begun.
-// What an earlier life of the server may have begun is an [Error] with the code lost; any other
-// error says that the server could not be asked.
-func (c *Client) again(ctx context.Context, id string, first time.Time) (life string, begun *Execution, err error) {
+// again finds out whether a request to begin an execution may be sent once more, the first
+// attempt of which may have arrived. The life is the one of the server to which it may go, ""
+// when others see to that: a fleet by its epochs. An execution is the one that was begun. What an
+// earlier life of the server may have begun is an [Error] with the code lost; any other error
+// says that the server could not be asked.
+func (c *Client) again(ctx context.Context, id string, first attempt) (life string, begun *Execution, err error) {
 	req, err := c.request(ctx, http.MethodGet, "api/health", nil, nil)
 	if err != nil {
 		return "", nil, err
@@ -81,7 +94,7 @@ func (c *Client) again(ctx context.Context, id string, first time.Time) (life st
 	switch {
 	case header.Get(headerNode) != "" || life == "" || h.Uptime == 0:
 		return "", nil, nil
-	case h.Uptime >= time.Since(first).Seconds():
+	case c.at.Load() == first.at && h.Uptime >= first.ago().Seconds():
 		return life, nil, nil
 	}
 	var x Execution

@@ -191,3 +191,42 @@ func TestAClientFollowsItsServer(t *testing.T) {
 	defer mu.Unlock()
 	require.Contains(t, heard, "four")
 }
+
+// TestAnotherServerIsNotTheFirst: however long it has served, it has not heard the first attempt.
+func TestAnotherServerIsNotTheFirst(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	var asks []string
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asks = append(asks, r.Method+" "+r.URL.Path)
+		mu.Unlock()
+		switch r.URL.Path {
+		case "/api/health":
+			alive("L", 1e6)(w, r)
+		default:
+			says(http.StatusNotFound, `{"error":{"code":"not_found","message":"no"}}`)(w, r)
+		}
+	}))
+	t.Cleanup(other.Close)
+	home, record := t.TempDir(), me(t)
+	one := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		now := record
+		now.URL = other.URL
+		leave(t, home, now)
+		cut(w)
+	}))
+	t.Cleanup(one.Close)
+	record.URL = one.URL
+	leave(t, home, record)
+	c, err := client.Find(client.FindOptions{Home: home})
+	require.NoError(t, err)
+	defer c.Close()
+	_, err = c.Start(ctx, client.Execute{ID: "x1", Session: "a", Cells: []messages.Cell{{Code: "1"}}})
+	var told *client.Error
+	require.ErrorAs(t, err, &told)
+	require.Equal(t, "lost", told.Code)
+	mu.Lock()
+	defer mu.Unlock()
+	require.Equal(t, []string{"GET /api/health", "GET /api/executions/x1"}, asks)
+}

@@ -97,13 +97,14 @@ func (c *Client) start(ctx context.Context, route, session, id string, in any) (
 	}
 	wait := c.newPause()
 	defer wait.end()
-	epoch, life, first := c.epochs.of(session), "", time.Time{}
+	epoch, life := c.epochs.of(session), ""
+	var first attempt
 	for {
-		begins := time.Now()
+		now := attempt{time.Now(), c.at.Load()}
 		data, header, err := c.startOnce(ctx, route, body, epoch, life)
 		if err == nil {
-			now, _ := strconv.ParseUint(header.Get(headerEpoch), 10, 64) // none, but in a fleet
-			c.epochs.saw(session, now)
+			seen, _ := strconv.ParseUint(header.Get(headerEpoch), 10, 64) // none, but in a fleet
+			c.epochs.saw(session, seen)
 			c.epochs.placed(header.Get("Location"))
 			var x Execution
 			if len(data) == 0 {
@@ -116,7 +117,7 @@ func (c *Client) start(ctx context.Context, route, session, id string, in any) (
 		}
 		if told, ok := errors.AsType[*Error](err); ok {
 			c.epochs.saw(session, told.Epoch)
-			if told.Code == "epoch_needed" && epoch == 0 && first.IsZero() && told.Epoch != 0 {
+			if told.Code == "epoch_needed" && epoch == 0 && first.at == nil && told.Epoch != 0 {
 				epoch = told.Epoch
 				continue
 			}
@@ -125,8 +126,8 @@ func (c *Client) start(ctx context.Context, route, session, id string, in any) (
 			}
 			return Execution{}, told
 		}
-		if first.IsZero() && arrived(err) {
-			first = begins
+		if first.at == nil && arrived(err) {
+			first = now
 		}
 		var begun *Execution
 		if life, begun, err = c.resume(ctx, wait, id, first, err); err != nil {

@@ -1,6 +1,7 @@
 package client
 
 import (
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -276,7 +277,7 @@ type Error struct {
 
 // Error returns the problem and the next step.
 func (e *Error) Error() string {
-	if e.Hint == "" {
+	if e.Hint == "" || strings.HasSuffix(e.Code, "_refused") { // the hint is a word for programs then
 		return e.Message
 	}
 	return e.Message + "; " + e.Hint

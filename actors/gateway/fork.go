@@ -61,7 +61,7 @@ func (h *handler) atRest(s *supervisor.Supervisor, child string) *messages.ForkR
 // unless that has something else to do.
 func (h *handler) hibernate(s *supervisor.Supervisor, w supervisor.Work, key messages.SessionKey) {
 	if h.o.Hibernation == nil {
-		w.Settle(&messages.HibernateRefused{Reason: messages.HibernateOff, Problem: "this host keeps no sessions on disk; set Options.Hibernate"})
+		w.Settle(&messages.HibernateRefused{Reason: messages.HibernateOff, Problem: "this host keeps no sessions on disk; set Options.Hibernate (coppice serve --hibernate lossless)"})
 		return
 	}
 	child := key.ID()
@@ -83,7 +83,7 @@ func (h *handler) restore(s *supervisor.Supervisor, w supervisor.Work, m message
 		w.Settle(&messages.RestoreRefused{Reason: reason, Problem: problem})
 	}
 	if h.o.Hibernation == nil {
-		refuse(messages.RestoreOff, "this host keeps no sessions on disk; set Options.Hibernate")
+		refuse(messages.RestoreOff, "this host keeps no sessions on disk; set Options.Hibernate (coppice serve --hibernate lossless)")
 		return
 	}
 	child := m.Key.ID()

@@ -156,7 +156,7 @@ func (a *Actor) nothingToKeep(w supervisor.Work) (bool, error) {
 		refuse(messages.HibernateNoKernel, lostReason(err))
 		return true, err
 	case a.o.Hibernation == nil:
-		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate")
+		refuse(messages.HibernateOff, "this host keeps no sessions on disk; set Options.Hibernate (coppice serve --hibernate lossless)")
 	case !a.served && a.restored == nil:
 		// A record of it would be restored in place of the news of what became of the
 		// session before.

@@ -39,7 +39,7 @@ func TestParseRemotesRefuses(t *testing.T) {
 	t.Parallel()
 	for urls, says := range map[string]string{
 		"a": "scheme", "http://a,ftp://b": "scheme", "http://": "no host",
-		"http://u:hidden@a": "put the token into PI_PYTHON_GATEWAY_TOKEN", "http://a?token=hidden": "put the token into PI_PYTHON_GATEWAY_TOKEN",
+		"http://u:hidden@a": "put the token into COPPICE_PYTHON_GATEWAY_TOKEN", "http://a?token=hidden": "put the token into COPPICE_PYTHON_GATEWAY_TOKEN",
 	} {
 		_, err := jupyter.ParseRemotes(urls, "t")
 		require.ErrorContains(t, err, says, urls)

@@ -75,6 +75,9 @@ func (t *tally) add(session int, took time.Duration, r messages.Result, untrue s
 // untrue says what of a result is not so, given the counter of the session before; it
 // returns the counter as it is known then, -1 for not.
 func untrue(r messages.Result, before int, lost bool) (after int, why string) {
+	if r.State == messages.StateKept && lost {
+		return -1, "a kernel that was lost serves again"
+	}
 	switch r.Outcome {
 	case messages.OutcomeNotStarted:
 		return before, ""
@@ -88,8 +91,6 @@ func untrue(r messages.Result, before int, lost bool) (after int, why string) {
 		return -1, "it printed no number"
 	case r.State == messages.StateFresh && n != 1:
 		return n, "a new kernel has variables"
-	case r.State == messages.StateKept && lost:
-		return n, "a kernel that was lost serves again"
 	case r.State == messages.StateKept && before >= 0 && n != before+1:
 		return n, fmt.Sprintf("it is %d after %d", n, before)
 	}
@@ -164,7 +165,7 @@ func callAndCount(ctx context.Context, host *coppice.Host, n int, all *tally) {
 			cancel()
 			why := ""
 			counter, why = untrue(r, counter, lost)
-			lost = r.State == messages.StateLost || lost && r.Outcome != messages.OutcomeOK
+			lost = r.State == messages.StateLost || lost && r.State == "" // else it has another one, whatever came of the call
 			all.add(n, time.Since(begin), r, why)
 			select {
 			case <-time.After(100 * time.Millisecond): // a model thinks

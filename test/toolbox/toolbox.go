@@ -59,7 +59,7 @@ func (b *Box) Add(t Tool) string {
 	dir := filepath.Join(b.Dir, t.ID)
 	require.NoError(b.tb, os.MkdirAll(dir, 0o700))
 	spec := map[string]any{
-		"id": t.ID, "name": t.ID, "max_runtime_seconds": 60, "max_memory_mb": 0,
+		"id": t.ID, "name": t.ID, "max_runtime_seconds": 600, "max_memory_mb": 0,
 		"inputs": []any{
 			map[string]any{"key": "do", "label": "Do", "type": "text", "default": "echo"},
 			map[string]any{"key": "arg", "label": "Argument", "type": "json", "required": false},

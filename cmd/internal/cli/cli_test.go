@@ -232,7 +232,7 @@ func TestEventLines(t *testing.T) {
 // TestEnvironmentTopic has every variable that a program which is linked here reads, but
 // for those that a tool or a kernel is given.
 func TestEnvironmentTopic(t *testing.T) {
-	given := []string{"PI_TOOL_BRIDGE_SESSION", "PI_TOOL_BRIDGE_TOKEN", "PI_TOOL_BRIDGE_URL", "COPPICE_TOOL_TOKEN"}
+	given := []string{"PI_TOOL_BRIDGE_SESSION", "PI_TOOL_BRIDGE_TOKEN", "PI_TOOL_BRIDGE_URL", "COPPICE_TOOL_TOKEN", "COPPICE_PATH", "COPPICE_PROMPT"}
 	name := regexp.MustCompile(`"((?:PI|COPPICE)_[A-Z_]+)"`)
 	topic := ""
 	for _, c := range topics() {

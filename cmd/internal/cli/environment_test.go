@@ -25,6 +25,8 @@ import (
 // notSet are variables in the code that no user sets, with what they are.
 var notSet = map[string]string{
 	"COPPICE_TOOL_TOKEN": "the launcher gives it to a tool",
+	"COPPICE_PATH":       "a login shell in a sandbox of E2B takes its PATH from it",
+	"COPPICE_PROMPT":     "so does one with a terminal, which runs this once",
 }
 
 // heard are the variables with the prefix COPPICE_ that the code names in a literal, with

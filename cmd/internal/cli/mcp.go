@@ -26,9 +26,6 @@ import (
 	"github.com/coppice-run/coppice/internal/home"
 )
 
-// mcpSessions is how many kernels an MCP server keeps at once.
-const mcpSessions = 32
-
 // mcpFlags are those of mcp.
 type mcpFlags struct {
 	console.HostFlags
@@ -91,7 +88,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.style, "style", string(agent.StylePython), "the shape of the Python tool: python, eval or repl")
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: COPPICE_PY, else both)")
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
-	flags.IntVar(&f.sessions, "max-sessions", mcpSessions, "how many kernels may live at once")
+	flags.IntVar(&f.sessions, "max-sessions", 0, sessionsUsage)
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 5m; negative: never)")
 	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
 	flags.StringVar((*string)(&f.hibernate), "hibernate", "", "keep sessions on disk until their next call that end because they are idle, because room is needed or with the server, and serve the tools sessions_save and sessions_restore: never, lossless or lossy (default: never)")
@@ -103,12 +100,12 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 
 // hostOptions are those of the server's host; bash: it has the tool bash.
 func (f mcpFlags) hostOptions(bash bool) coppice.Options {
-	return coppice.Options{MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age, Bash: bash, MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Launcher: f.tools.Launcher()}
+	return coppice.Options{MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age, Bash: bash, MaxSessions: f.sessions, MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle, Launcher: f.tools.Launcher()}
 }
 
 func (a *app) mcp(ctx context.Context, f mcpFlags) error {
-	if f.sessions < 1 {
-		return console.Usagef("--max-sessions must be at least 1, not %d", f.sessions)
+	if f.sessions < 0 {
+		return console.Usagef("--max-sessions must not be %d; use 0 for what the free memory allows", f.sessions)
 	}
 	if f.tokenFile != "" && f.http == "" {
 		return console.Usagef("--token-file needs --http: there is no token on standard input")
@@ -142,7 +139,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	}
 	o := mcpserver.Options{
 		Host: host.Host, Version: version.Read().Version, Cwd: f.cwd,
-		Tools: tools, SharedSessions: f.shared, MaxLeftover: max(1, f.sessions/4),
+		Tools: tools, SharedSessions: f.shared, MaxLeftover: max(1, host.Options().MaxSessions/4),
 	}
 	server, err := mcpserver.New(o)
 	if errors.Is(err, coppice.ErrOptions) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/client"
@@ -41,8 +42,9 @@ type runFlags struct {
 	tools     console.ToolDir
 	stdin     bool
 	local     bool
-	keep      bool // the session was named, and outlives the command
-	own       bool // a flag asks for what only a host of the command's own has
+	keep      bool   // the session was named, and outlives the command
+	own       bool   // a flag asks for what only a host of the command's own has
+	alone     string // the first such flag, but for local; "" for none
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -74,7 +76,7 @@ stop" ends it. The runner backend and a gateway that someone else runs
 where it counts everything: another command may use that session, which is waited
 for.
 
-COPPICE_START_TIMEOUT, COPPICE_ISOLATION, COPPICE_MAX_MEMORY and others are heard
+COPPICE_START_TIMEOUT, COPPICE_ISOLATION, COPPICE_MAX_MEMORY and others are read
 where their flags are not given, but not by a server that runs already: it has its
 own. "coppice help environment" lists all variables.`,
 		Example: `  coppice run -c 'x = 40' -c 'x + 2'
@@ -83,7 +85,12 @@ own. "coppice help environment" lists all variables.`,
 		Args: console.Arguments{Most: console.Any},
 		Run: func(ctx context.Context, args []string) error {
 			f.keep = cmd.Flags().Changed("session")
-			f.own = f.local || f.Given() || slices.ContainsFunc([]string{"backend", "python", "kernel", "record", "kernel-mode", "start-timeout", "interrupt-grace"}, cmd.Flags().Changed)
+			cmd.Flags().Visit(func(flag *pflag.Flag) {
+				if f.alone == "" && (slices.Contains(alone, flag.Name) || strings.HasPrefix(flag.Name, "isolation") || strings.HasPrefix(flag.Name, "max-")) {
+					f.alone = "--" + flag.Name
+				}
+			})
+			f.own = f.local || f.alone != "" || f.Given()
 			file := ""
 			if len(args) > 1 {
 				return console.Usagef("run takes one file, not %d", len(args))
@@ -196,6 +203,9 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	if err != nil {
 		return err
 	}
+	if f.keep && f.alone != "" {
+		a.unused(f)
+	}
 	if f.keep && !host.Keeps() {
 		a.Err.Lines(fmt.Sprintf("coppice: the session %q ends with this command, since %s", f.session, whyNotKept(host.Host)))
 	}
@@ -222,13 +232,26 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	return console.Ended(result.Outcome)
 }
 
+// alone are flags of run that are for a Python of its own, as those for isolation and limits are.
+var alone = []string{"backend", "python", "kernel", "record", "kernel-mode", "start-timeout", "interrupt-grace"}
+
+// unused says of a server that runs why the session is none of its.
+func (a *app) unused(f runFlags) {
+	c, err := client.Find(client.FindOptions{Env: a.Env})
+	if err != nil {
+		return // there is none, and nothing to wonder about
+	}
+	c.Close()
+	a.Err.Lines(fmt.Sprintf("coppice: the coppice serve that runs is not used: %s is for a Python of this command's own; give it to coppice serve", f.alone))
+}
+
 // whyNotKept says why a host keeps no sessions, and what does.
 func whyNotKept(host *coppice.Host) string {
 	backend, _ := host.Backend()
 	if backend == "gateway" {
 		return "a gateway that someone else runs (COPPICE_PYTHON_GATEWAY_URL) keeps none for the next command; coppice serve keeps its sessions there while it runs"
 	}
-	return "the " + backend + " backend keeps none; coppice serve keeps sessions of both, coppice setup makes what the gateway backend needs"
+	return "the " + backend + " backend keeps none for the next command; a coppice serve keeps sessions of either backend, and coppice setup makes what the gateway backend needs"
 }
 
 // recording is the sink that --record asks for.

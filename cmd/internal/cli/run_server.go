@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"path/filepath"
 	"sync"
@@ -49,7 +51,16 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 	if err != nil {
 		return console.ServerFailure(err)
 	}
+	if begins(result) && !f.reset && !f.json && !f.events {
+		a.Err.Lines(fmt.Sprintf("coppice: %q is a new session of the server, in %s", f.session, cmp.Or(cwd, "the folder of "+f.workspace)))
+	}
 	return console.Ended(result.Outcome)
+}
+
+// begins reports whether a call was the first of its session, as far as the server knows: who
+// expects variables of earlier ones has another name, folder or server in mind.
+func begins(result messages.Result) bool {
+	return result.State == messages.StateFresh && result.Variables() == ""
 }
 
 // questioner answers the questions of an execution. Its goroutines, one for each

@@ -34,8 +34,12 @@ import (
 	"github.com/coppice-run/coppice/workspace"
 )
 
-// serveSessions is how many kernels a server keeps at once.
-const serveSessions = 64
+// sessionsUsage says of the flag --max-sessions what it is.
+const sessionsUsage = "how many kernels may live at once (default: what the free memory allows: 8 to 500, or 4 to 150 Jupyter kernels)"
+
+// maxWaiting is how many new sessions may wait for a place at a server of so many, 0 for what the
+// machine allows.
+func maxWaiting(sessions int) int { return 16 * cmp.Or(sessions, 64) }
 
 // serveFlags are those of serve.
 type serveFlags struct {
@@ -125,7 +129,7 @@ a second interrupt waits for nothing.`,
 	flags.StringVar(&f.addr, "addr", httpserver.DefaultAddr, "the loopback address to listen on; port 0 takes a free one")
 	flags.StringVar(&f.tools, "tools", "", "the folder of tools (default: COPPICE_TOOLS, else ~/.coppice/tools)")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
-	flags.IntVar(&f.sessions, "max-sessions", serveSessions, "how many kernels may live at once")
+	flags.IntVar(&f.sessions, "max-sessions", 0, sessionsUsage)
 	flags.IntVar(&f.places.Max, "max-workspaces", 0, "how many workspaces there may be, of each tenant too; for one more, the one that was unused for longest is ended (0: any number)")
 	flags.IntVar(&f.places.MaxPerOwner, "workspaces-per-owner", 0, "how many workspaces one owner may have; for one more, one of the owner is ended (0: any number)")
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 1h; negative: never)")
@@ -163,7 +167,7 @@ func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 	}
 	return coppice.Options{
 		Beside: beside, MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age,
-		MaxSessions: f.sessions, MaxWaiting: 16 * f.sessions, IdleTTL: f.idle, Workspaces: f.places,
+		MaxSessions: f.sessions, MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle, Workspaces: f.places,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
 		Sinks:    []sinks.Attachment{m.calls.Attachment(), v.Attachment()}, Metrics: m.calls.Hub(),
 		OnEvent: func(e messages.Lifecycle) { m.tree.Hear(e); v.Hear(e) },
@@ -171,8 +175,8 @@ func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 }
 
 func (a *app) serve(ctx context.Context, f serveFlags) error {
-	if f.sessions < 1 {
-		return console.Usagef("--max-sessions must be at least 1, not %d", f.sessions)
+	if f.sessions < 0 {
+		return console.Usagef("--max-sessions must not be %d; use 0 for what the free memory allows", f.sessions)
 	}
 	if f.places.Max < 0 || f.places.MaxPerOwner < 0 {
 		return console.Usagef("--max-workspaces and --workspaces-per-owner must not be negative; use 0 for any number")
@@ -202,7 +206,7 @@ func (a *app) before(ctx context.Context, f serveFlags, path string) (*inheritan
 		return a.succeed(ctx, f, path, r)
 	}
 	if there && r.Runs() {
-		return nil, fmt.Errorf("another coppice serve runs: process %d at %s; use that one, end it, replace it with --keep-sessions --replace, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL)
+		return nil, fmt.Errorf("another coppice serve runs: process %d at %s; use that one (%s opens in a browser), end it, replace it if it has --keep-sessions (--keep-sessions --replace), or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL, signInPath(path))
 	}
 	return nil, nil //nolint:nilnil // there is nothing
 }
@@ -247,7 +251,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		return nil, errors.Join(err, api.Close())
 	}
 	m.hibernated(api.Hibernated)
-	v.Show(source(host.Host, api, f.sessions))
+	v.Show(source(host.Host, api, host.Options().MaxSessions))
 	defer v.Close()
 	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {

@@ -50,7 +50,7 @@ func (d *mcpServing) open(a *app, f *serveFlags, host *console.Host, cwd string)
 	}
 	o := mcpserver.Options{
 		Host: host.Host, Version: version.Read().Version, Cwd: cwd, Tools: agent.Options{Notebooks: true, Cwd: cwd},
-		MaxLeftover: max(1, f.sessions/4), Fleet: d.of,
+		MaxLeftover: max(1, host.Options().MaxSessions/4), Fleet: d.of,
 	}
 	server, err := mcpserver.New(o)
 	switch {

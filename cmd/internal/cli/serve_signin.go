@@ -29,12 +29,17 @@ var signInPage = template.Must(template.New("").Parse(`<!doctype html>
 // signInLink opens the live view and signs in.
 func signInLink(r client.Record) string { return r.URL + "/#token=" + r.Token }
 
+// signInPath is the page that signs in, by the server's record.
+func signInPath(record string) string {
+	return filepath.Join(filepath.Dir(record), "run", "serve.html")
+}
+
 // writeSignIn writes the page that signs in, for this user alone, into the folder run
 // beside the server's record. A server that was killed leaves it with a token that
 // opens nothing any more, and the next one replaces it. remove takes it away.
 func writeSignIn(record string, r client.Record) (path string, remove func() error, err error) {
 	remove = func() error { return nil }
-	path = filepath.Join(filepath.Dir(record), "run", "serve.html")
+	path = signInPath(record)
 	var page bytes.Buffer
 	if err := signInPage.Execute(&page, signInLink(r)); err != nil {
 		return "", remove, fmt.Errorf("make the page that signs in: %w", err)

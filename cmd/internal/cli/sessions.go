@@ -233,7 +233,7 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 			a.Out.Lines(memoryLines(s.Kept.Memory)...)
 			return nil
 		}
-		a.Out.Lines(fmt.Sprintf("  process %d, %.1f s of CPU, %d calls answered", s.PID, s.CPU, s.Done))
+		a.Out.Lines(fmt.Sprintf("  process %d, %.1f s of CPU, calls answered: %d", s.PID, s.CPU, s.Done))
 		if s.LastExit != nil {
 			a.Out.Lines("  the kernel before ended: " + string(s.LastExit.Kind) + " " + s.LastExit.Reason)
 		}
@@ -279,7 +279,7 @@ func (a *app) sessionsLogsCommand(f *sessionsFlags) *cobra.Command {
 			return err
 		}
 		if len(runs) == 0 {
-			return fmt.Errorf("the server knows no execution of the session %s", key.Session)
+			return fmt.Errorf("the server knows no execution of the session %s; coppice sessions list has the sessions that there are", key.Session)
 		}
 		lines := sinks.NewEvents(a.Out)
 		write := func(e messages.Event) error { return lines.Consume(ctx, e) }

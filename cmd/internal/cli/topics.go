@@ -28,7 +28,7 @@ signal when INT, KILL or TERM ended it. Other commands use
 
 With --json the object on standard output says the same in "outcome", "healthy"
 or "state".`},
-		{Use: "environment", Short: "The environment variables that are heard", Long: `COPPICE_PY                which tools agents get: 0 or bash, 1 or py, mix or both
+		{Use: "environment", Short: "The environment variables that are read", Long: `COPPICE_PY                which tools agents get: 0 or bash, 1 or py, mix or both
 COPPICE_PYTHON_GATEWAY_URL
                           a Jupyter server that someone else runs; several,
                           separated by commas, share the sessions
@@ -96,7 +96,7 @@ Each COPPICE_MAX_... and COPPICE_ISOLATION... is a flag, too, of run, repl, serv
 mcp and notebook run, which comes before it. An isolation from landlock on, and all
 limits of sessions but COPPICE_MAX_RUNTIME, take the runner backend (--backend
 runner). Where a program or a flag names the isolation, the variables that say more
-about it are not heard.
+about it are not read.
 
 Kernels see the search path, the home, the locale and what begins with LC_, XDG_
 and PI_, but nothing that looks like a secret: coppice env --json lists both. The

@@ -8,6 +8,7 @@ import (
 
 	"github.com/coppice-run/coppice/cmd/internal/dialect"
 	"github.com/coppice-run/coppice/cmd/internal/fleetapi/relay"
+	"github.com/coppice-run/coppice/cmd/internal/httpserver"
 )
 
 // headerMoved says, in an answer, that the session of a request is at the node that it names:
@@ -55,7 +56,10 @@ func (n *Node) forward(w http.ResponseWriter, r *http.Request, p *peer, body []b
 	n.counts.forwarded.Inc()
 	return relay.To{
 		Target: target, Transport: n.o.Transport, Body: body, Once: once, Gone: p.gone, Logger: n.o.Logger,
-		Rewrite: func(out *http.Request) { out.Header.Set(HeaderNode, p.ID) },
+		Rewrite: func(out *http.Request) {
+			out.Header.Set(HeaderNode, p.ID)
+			out.Header.Del(httpserver.HeaderServer) // it named a life of this one
+		},
 		Answered: func(_ context.Context, resp *http.Response) error {
 			if resp.StatusCode == http.StatusGone && resp.Header.Get(HeaderNode) != p.ID {
 				return errOther

@@ -37,8 +37,11 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		} else if about.IsInWorkspace(m.Pattern) {
 			m.Handler = n.InWorkspace(m.Handler)
 		}
-		if !m.Public {
+		switch {
+		case !m.Public:
 			m.Handler = n.addressed(m.Handler)
+		case m.Pattern == healthRoute:
+			m.Handler = n.named(m.Handler)
 		}
 		wrapped = append(wrapped, m)
 	}
@@ -48,6 +51,20 @@ func (n *Node) Wrap(mounts []httpserver.Mount) []httpserver.Mount {
 		wrapped = append(wrapped, m)
 	}
 	return wrapped
+}
+
+// healthRoute answers without the token too.
+const healthRoute = "GET /api/health"
+
+// named says to those who have the token which node answers: clients learn by it that what they
+// send again is a fleet's to judge.
+func (n *Node) named(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if me := n.ID(); me != "" && httpserver.Trusted(r.Context()) {
+			w.Header().Set(HeaderNode, me)
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // addressed sends requests on that name another node. Those that name this one are served

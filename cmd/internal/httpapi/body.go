@@ -92,6 +92,17 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	httpserver.Error(w, status, code, err.Error(), hint)
 }
 
+// noKernel says that a session that is asked about is none of those that have a kernel.
+type noKernel struct{ key messages.SessionKey }
+
+// Error says so, and how to find those that have one.
+func (e noKernel) Error() string {
+	return fmt.Sprintf("no session %s has a kernel; it may have ended, or have another working directory: GET /api/sessions and coppice sessions list have those that there are", e.key)
+}
+
+// Is matches what is not there.
+func (noKernel) Is(target error) bool { return target == errNotFound }
+
 // notUp says that a session has no kernel that it was to have.
 type notUp struct {
 	key    messages.SessionKey

@@ -42,7 +42,7 @@ func (a *API) find(ctx context.Context, key messages.SessionKey) (client.Session
 		return client.Session{}, err
 	}
 	if !has {
-		return client.Session{}, fmt.Errorf("the session %s has no kernel: %w", key, errNotFound)
+		return client.Session{}, noKernel{key}
 	}
 	return a.live(s), nil
 }

@@ -180,12 +180,20 @@ func (s *Server) adopt(in Inherited) error {
 	return nil
 }
 
+// plain is what the system says, without the address that we name ourselves.
+func plain(err error) error {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Err
+	}
+	return err
+}
+
 // listen listens on the address of the options.
 func (s *Server) listen(ctx context.Context, o Options) error {
 	var lc net.ListenConfig
 	l, err := lc.Listen(ctx, "tcp", o.Addr)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", o.Addr, err)
+		return fmt.Errorf("listen on %s: %w; take another port, 0 for a free one", o.Addr, plain(err))
 	}
 	s.l = newListener(l)
 	if o.Beyond == nil && !loopback.Addr(l.Addr()) { // localhost may be anything in the system's table of hosts

@@ -138,7 +138,7 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	host, _, err := net.SplitHostPort(o.Addr)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %q is not HOST:PORT; 127.0.0.1:0 takes a free port: %w", ErrAddress, o.Addr, err)
+		return nil, fmt.Errorf("%w: %q is not HOST:PORT, as 127.0.0.1:7788 is; port 0 takes a free one", ErrAddress, o.Addr)
 	case o.Beyond == nil && !loopback.Host(host):
 		return nil, notLoopback(o.Addr)
 	}
@@ -155,7 +155,7 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 }
 
 func notLoopback(addr string) error {
-	return fmt.Errorf("%w: %q is not a loopback address; use 127.0.0.1:PORT, and a proxy of your own for other machines", ErrAddress, addr)
+	return fmt.Errorf("%w: %q is not a loopback address; use 127.0.0.1:PORT; coppice serve --listen serves other machines, with TLS and tokens", ErrAddress, addr)
 }
 
 // Handler is what a server with these options serves, for one that the caller has.

@@ -147,8 +147,13 @@ func (t *Time) Set(text string) error {
 	return err
 }
 
-// String is what the flag says.
-func (t *Time) String() string { return time.Duration(*t).String() }
+// String is what the flag says, "0" for what help does not show as a default.
+func (t *Time) String() string {
+	if *t == 0 {
+		return "0"
+	}
+	return time.Duration(*t).String()
+}
 
 // Type is what help calls the flag's value.
 func (t *Time) Type() string { return "duration" }
