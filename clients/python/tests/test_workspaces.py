@@ -47,7 +47,10 @@ class Behaviours:
         self.refused("conflict", self.client.create_workspace, self.made_up, quota=1)
         self.place.end()
         self.place.end()
-        self.refused("ended", self.client.workspace(self.made_up).info)
+        with self.assertRaises(coppice.ServerError) as caught:
+            self.client.workspace(self.made_up).info()
+        # In a fleet, a node that did not have it knows nothing of it.
+        self.assertIn(caught.exception.code, ("ended", "not_found") if "COPPICE_FLEET" in os.environ else ("ended",))
         self.refused("not_found", self.client.workspace("never").info)
         with self.assertRaises(ValueError):
             self.client.workspace("")
@@ -207,7 +210,7 @@ class Behaviours:
         breaker.most, broken = 4000, breaker.broken
         result = place.exec([PYTHON, "-uc", "for i in range(300): print(i, 'x' * 40)"])
         self.assertEqual([int(line.split()[0]) for line in result.text.splitlines()], list(range(300)))
-        self.assertGreater(breaker.broken - broken, 2)
+        self.assertGreater(breaker.broken - broken, 1)  # what is ready at once comes in few answers
 
 
 class SyncTest(Behaviours, unittest.TestCase):
