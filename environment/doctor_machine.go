@@ -88,7 +88,7 @@ func (x *examination) limits() {
 
 // groups says how sessions are kept to their limits.
 func (x *examination) groups() {
-	base, have, lacking, err := cgroup.Check(cgroup.Options{Want: []string{cgroup.Memory, cgroup.PIDs, cgroup.CPU}})
+	base, have, lacking, err := cgroup.Check(cgroup.Options{Want: []string{cgroup.Memory, cgroup.PIDs, cgroup.CPU}, Whole: true}) // as for sessions
 	switch {
 	case err != nil:
 		x.ok(checkLimits, "limits of sessions hold for each of their processes, not for all together: %v", err)

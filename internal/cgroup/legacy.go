@@ -48,7 +48,10 @@ func findLegacy(o Options) (place, bool) {
 		return place{}, false
 	}
 	p.base = p.legacy[0].base
-	if left := missing(o.Want, p.controllers); len(left) > 0 {
+	switch left := missing(o.Want, p.controllers); {
+	case o.Whole && slices.Equal(left, []string{Memory}):
+		p.lacking = "they are of version 1: a limit of memory holds for each process by itself"
+	case len(left) > 0:
 		p.lacking = fmt.Sprintf("there are control groups of version 1, with no controller %s that this process may use", strings.Join(left, " and "))
 	}
 	return p, true

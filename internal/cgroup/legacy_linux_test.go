@@ -91,7 +91,7 @@ func TestWhatEndsSingleProcessesIsLeftOut(t *testing.T) {
 	tree, err := Open(t.Context(), p.o)
 	require.NoError(t, err)
 	require.Equal(t, []string{PIDs, CPU}, tree.Controllers())
-	require.Contains(t, tree.Lacking(), "no controller memory that")
+	require.Contains(t, tree.Lacking(), "a limit of memory holds for each process by itself")
 	p.o.Want = []string{Memory}
 	_, err = Open(t.Context(), p.o)
 	var unusable *UnusableError

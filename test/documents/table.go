@@ -166,6 +166,7 @@ var table = map[string][]entry{
 			{first: "coppice sessions list", want: `"work"`},
 			{first: "coppice sessions logs", want: "42"},
 		}},
+		{first: "scrape_configs:", not: shown},
 	},
 	"clients/jupyter/README.md": {{first: "pip install coppice-kernel", not: "it needs Jupyter and its browser; make test-jupyter runs the kernel with nbconvert and papermill"}},
 	"clients/python/README.md": {

@@ -229,7 +229,7 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	case err != nil:
 		return &console.Exit{Code: console.Lost, Err: err}
 	}
-	return console.Ended(result.Outcome)
+	return console.EndedBy(result)
 }
 
 // alone are flags of run that are for a Python of its own, as those for isolation and limits are.

@@ -54,7 +54,7 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 	if begins(result) && !f.reset && !f.json && !f.events {
 		a.Err.Lines(fmt.Sprintf("coppice: %q is a new session of the server, in %s", f.session, cmp.Or(cwd, "the folder of "+f.workspace)))
 	}
-	return console.Ended(result.Outcome)
+	return console.EndedBy(result)
 }
 
 // begins reports whether a call was the first of its session, as far as the server knows: who

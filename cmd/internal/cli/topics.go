@@ -9,7 +9,7 @@ func topics() []*cobra.Command {
 	return []*cobra.Command{
 		{Use: "exit-codes", Short: "What the exit codes mean", Long: `The exit codes of coppice run, notebook run and tool run:
 
-  0    every cell ran to its end
+  0    every cell ran to its end, or one ended with sys.exit() or sys.exit(0)
   1    a cell raised, or a tool failed
   2    the command line is wrong; nothing was run
   70   the kernel was lost, or the code never reached one

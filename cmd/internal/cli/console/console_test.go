@@ -51,6 +51,21 @@ func TestOutcomeCodes(t *testing.T) {
 	}
 }
 
+// TestCodeThatEndsItself: sys.exit(0) is an end as any other, and any other number is none.
+func TestCodeThatEndsItself(t *testing.T) {
+	t.Parallel()
+	for message, want := range map[string]error{"": nil, "0": nil, "None": nil, "3": &Exit{Code: 1}, "no": &Exit{Code: 1}} {
+		r := messages.Result{Outcome: messages.OutcomeError, Cells: []messages.CellResult{{}, {Error: &messages.ErrorDetails{Name: "SystemExit", Message: message}}, {}}}
+		require.Equal(t, want, EndedBy(r), message)
+		r.Cells[1].Error.Name = "ValueError"
+		require.Equal(t, &Exit{Code: 1}, EndedBy(r))
+		r.Cells[1].Error.Name, r.Exceeded = "SystemExit", &messages.ResourceLimitExceeded{}
+		require.Equal(t, &Exit{Code: 1}, EndedBy(r), "a limit has ended it")
+	}
+	require.NoError(t, EndedBy(messages.Result{Outcome: messages.OutcomeOK}))
+	require.Equal(t, &Exit{Code: 70}, EndedBy(messages.Result{Outcome: messages.OutcomeLost}))
+}
+
 // TestStopped: whichever of the call and the host ends first, what a signal stopped was
 // cancelled; what failed by itself keeps its code.
 func TestStopped(t *testing.T) {

@@ -78,6 +78,20 @@ func Ended(o messages.Outcome) error {
 	return nil
 }
 
+// EndedBy is Ended for a result whose code may have ended itself: sys.exit with nothing, None or 0
+// is an end as any other, as it is of a script.
+func EndedBy(r messages.Result) error {
+	if r.Outcome == messages.OutcomeError && len(r.Cells) > 0 && r.Exceeded == nil {
+		// The first cell that raises is the last one that ran.
+		for _, c := range r.Cells {
+			if c.Error != nil && c.Error.Name == "SystemExit" && (c.Error.Message == "" || c.Error.Message == "0" || c.Error.Message == "None") {
+				return nil
+			}
+		}
+	}
+	return Ended(r.Outcome)
+}
+
 // Stopped is how a command ends that failed with err after ctx, the Soft of its Stops,
 // may have ended. A signal ends the host and the call at once, and either may be first:
 // what was lost or never begun because of that was cancelled.
