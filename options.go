@@ -32,7 +32,7 @@ const (
 	ReplayOnce Replay = "once"
 )
 
-// NoTimeout, as a timeout, lets a call run for as long as it likes.
+// NoTimeout lets a call run for as long as it likes.
 const NoTimeout time.Duration = -1
 
 // Options configure a Host. The zero value of each field is its default.

@@ -261,7 +261,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	defer sandboxes.Close()
 	kernels, also := f.kernels(host.Host, api.Cwd(), logger)
 	defer kernels.Close()
-	tools, err := f.mcp.open(a, &f, host, api.Cwd())
+	tools, err := f.mcp.open(a, host, api.Cwd())
 	if err != nil {
 		return nil, errors.Join(err, api.Close())
 	}

@@ -41,7 +41,7 @@ func (d *mcpServing) fill(a *app, f *serveFlags, o *coppice.Options) {
 }
 
 // open makes the part of the server, nil when it was not asked for.
-func (d *mcpServing) open(a *app, f *serveFlags, host *console.Host, cwd string) (*mcpserver.API, error) {
+func (d *mcpServing) open(a *app, host *console.Host, cwd string) (*mcpserver.API, error) {
 	if !d.on {
 		return nil, nil //nolint:nilnil // it is none
 	}
