@@ -1,6 +1,7 @@
 package messages
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -134,7 +135,7 @@ func (e *CancelledError) Error() string {
 	if !e.Ran {
 		return "the call was cancelled: " + e.Progress.NotRun()
 	}
-	return "the call was cancelled while the code ran" + becauseOf(e.State, e.Reason)
+	return "the call was cancelled while the code ran" + cmp.Or(becauseOf(e.State, e.Reason), because(e.Progress.By()))
 }
 
 // Is matches context.Canceled.

@@ -41,6 +41,23 @@ func (p Progress) AfterIn(write func(time.Duration) string) string {
 	return ""
 }
 
+// By says what stopped a call that neither its caller nor its time has: "the host was shut down".
+// "" of every other.
+func (p Progress) By() string {
+	switch p.Stop {
+	case StopShutdown:
+		return "the host was shut down"
+	case StopClosed:
+		return "the session was closed"
+	case StopReset:
+		return "the session was reset"
+	case StopEvicted:
+		return "the session had to make room"
+	default:
+		return ""
+	}
+}
+
 // NotRun says where a call was of which nothing ran, and that: "it was still waiting for
 // its kernel, and the code was not run". "" when code ran, or may have run.
 func (p Progress) NotRun() string {

@@ -126,7 +126,8 @@ func New(o Options) (*API, error) {
 	}
 	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges(), cpu: cpu, handing: handing.New()}
 	a.kept.in = o.Host.Workspaces()
-	a.life, a.end = context.WithCancel(context.Background())
+	life, end := context.WithCancelCause(context.Background())
+	a.life, a.end = life, func() { end(coppice.ErrClosed) }
 	a.unwatch = o.Host.Watch(a.changes.tree)
 	return a, nil
 }
@@ -231,6 +232,10 @@ func (a *API) openAPI(w http.ResponseWriter, r *http.Request) {
 	httpserver.AnswerText(w, r, http.StatusOK, openAPI)
 }
 
+// processBegan is when this process began, and with it the life of every server in it: what a
+// server of its tenants has heard may be older than that server.
+var processBegan = time.Now()
+
 // healthRoute answers without the token too: a probe has none.
 const healthRoute = "GET /api/health"
 
@@ -246,7 +251,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Uptime: time.Since(a.began).Seconds(), Sessions: len(list), Executions: a.Running()}
+	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Uptime: time.Since(processBegan).Seconds(), Sessions: len(list), Executions: a.Running()}
 	h.Backend, h.Why = a.o.Host.Backend()
 	h.Hibernated = a.Hibernated(r.Context())
 	if a.life.Err() != nil {

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -117,6 +118,9 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 	}
 	if err != nil {
 		result = failed(result, err)
+	}
+	if result.Progress.Stop == messages.StopCancel && errors.Is(context.Cause(ctx), coppice.ErrClosed) {
+		result.Progress.Stop = messages.StopShutdown // nobody has cancelled it
 	}
 	if !a.handing.Ends() {
 		x.came, x.wanted = &result, ctx.Err() == nil

@@ -220,6 +220,8 @@ func TestAReasonIsOfItsOwn(t *testing.T) {
 	require.Equal(t, []string{"✗ timed out after 2 s", "! new kernel: the process exited with code 4"}, ending)
 	r.Outcome, r.State, r.Reason = messages.OutcomeCancelled, messages.StateLost, "it did not stop"
 	require.Contains(t, render.Ending(render.Style{}, r, 0)[0], "✗ cancelled: it did not stop")
+	r.State, r.Reason, r.Progress = messages.StateFresh, "the session was reset", messages.Progress{Reach: messages.ReachBegun, Begun: 1, Stop: messages.StopShutdown}
+	require.Contains(t, render.Ending(render.Style{}, r, 0)[0], "✗ cancelled: the host was shut down")
 }
 
 // TestALimitIsNamed: what the code shows is a MemoryError alone, or that it was

@@ -248,6 +248,9 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 	if res.State == messages.StateFresh || res.State == messages.StateRestored {
 		stopped = "" // the reason is why the session had to begin anew
 	}
+	if by := far.By(); stopped == "" && by != "" {
+		stopped = ": " + by
+	}
 	if not := far.NotRun(); not != "" && !strings.HasPrefix(res.Reason, not) {
 		stopped = ": " + not + strings.Replace(stopped, ":", ";", 1)
 	}

@@ -1,0 +1,40 @@
+package httpapi_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/client"
+	"github.com/coppice-run/coppice/cmd/internal/httpapi"
+	"github.com/coppice-run/coppice/messages"
+)
+
+// TestTheEndOfAServerIsToldAsSuch: who waits for code that is stopped by it has cancelled nothing.
+func TestTheEndOfAServerIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	s := serve(t, coppice.Options{}, httpapi.Options{})
+	code := client.Execute{Session: "a", Cells: []messages.Cell{{Code: "import time\nprint('runs', flush=True)\ntime.sleep(600)"}}}
+	stops := func(stop func()) messages.Stop {
+		for e, err := range s.Run(t.Context(), code) {
+			require.NoError(t, err)
+			switch e := e.(type) {
+			case messages.Stream:
+				stop()
+			case messages.Final:
+				require.Equal(t, messages.OutcomeCancelled, e.Result.Outcome)
+				return e.Result.Progress.Stop
+			}
+		}
+		return ""
+	}
+	require.Equal(t, messages.StopCancel, stops(func() {
+		runs, err := s.Executions(t.Context(), messages.SessionKey{})
+		require.NoError(t, err)
+		require.NoError(t, s.Cancel(t.Context(), runs[0].ID))
+	}))
+	require.Equal(t, messages.StopShutdown, stops(func() {
+		go func() { _ = s.api.Close() }() // the end of the test waits for it, too
+	}))
+}
