@@ -35,6 +35,6 @@ func TestTheEndOfAServerIsToldAsSuch(t *testing.T) {
 		require.NoError(t, s.Cancel(t.Context(), runs[0].ID))
 	}))
 	require.Equal(t, messages.StopShutdown, stops(func() {
-		go func() { _ = s.api.Close() }() // the end of the test waits for it, too
+		go s.api.End(t.Context()) // it returns when that has ended
 	}))
 }
