@@ -134,7 +134,7 @@ func TestCapacityIsShared(t *testing.T) {
 		more.Owner = "ann"
 		r := run(t, session(host, "a3"), more)
 		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
-		require.Contains(t, r.Reason, "2 of 2 children of ann")
+		require.Contains(t, r.Reason, "2 of 2 places for ann")
 		busy = append(busy, hold("b1", "bob"))
 		r = run(t, session(host, "b2"), cells("1"))
 		require.Equal(t, messages.OutcomeNotStarted, r.Outcome)

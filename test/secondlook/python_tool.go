@@ -22,6 +22,6 @@ var pythonTool = []Row{
 	{ID: "T19", Defect: "on a busy machine an interrupted cell lost its session's variables, as the grace ran by the clock and could not be set", Held: []string{"test/integration TestAKernelWithoutAProcessorKeepsItsState", "actors/kernel TestAKernelWithoutAProcessorIsNotGivenUp", "internal/home TestDuration"}},
 	{ID: "T20", Defect: "a cut line of megabytes was described as one line of one, without its size", Held: []string{"sinks/result TestSizesWithinLines"}},
 	{ID: "T21", Defect: "a slow module of a project delayed every new session by many seconds", Held: []string{"internal/pysrc/tests/test_modules.py: it was not loaded within 0.02 s"}},
-	{ID: "T22", Defect: "which gateway is the default was said nowhere, and refusing another one named no reason", Said: []string{"docs/backends.md: Without one, a host starts a Kernel Gateway of its own, which ends with it"}},
+	{ID: "T22", Defect: "which gateway is the default was said nowhere, and refusing another one named no reason", Said: []string{"docs/backends.md: a host starts a Kernel Gateway of its own, which ends with it"}},
 	{ID: "T23", Defect: "an interrupt goes by one of two ways, and no document says which and when", Said: []string{"docs/backends.md: An interrupt goes to the gateway as a REST request, which a trace shows", "ARCHITECTURE.md: gateway: REST, and the control channel where that fails; the next cell waits until the server has answered"}},
 }

@@ -88,7 +88,7 @@ func legacyGroups(t *testing.T) {
 			controllers, why, err := f.server.Groups(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, []string{cgroup.PIDs, cgroup.CPU}, controllers)
-			require.Contains(t, why, "no controller memory")
+			require.Contains(t, why, "a limit of memory holds for each process by itself")
 			dir, err := cgroup.OfProcessors("", i.Info().PID)
 			require.NoError(t, err)
 			quota, err := os.ReadFile(filepath.Join(dir, "cpu.cfs_quota_us")) //nolint:gosec // of the system

@@ -51,14 +51,14 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 	if err != nil {
 		return console.ServerFailure(err)
 	}
-	if begins(result) && !f.reset && !f.json && !f.events {
+	if begins(result) && result.Outcome == messages.OutcomeError && !f.reset && !f.json && !f.events {
 		a.Err.Lines(fmt.Sprintf("coppice: %q is a new session of the server, in %s", f.session, cmp.Or(cwd, "the folder of "+f.workspace)))
 	}
 	return console.EndedBy(result)
 }
 
-// begins reports whether a call was the first of its session, as far as the server knows: who
-// expects variables of earlier ones has another name, folder or server in mind.
+// begins reports whether a call was the first of its session, as far as the server knows: whose code
+// fails since it expects variables of earlier ones has another name, folder or server in mind.
 func begins(result messages.Result) bool {
 	return result.State == messages.StateFresh && result.Variables() == ""
 }

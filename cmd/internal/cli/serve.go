@@ -206,7 +206,7 @@ func (a *app) before(ctx context.Context, f serveFlags, path string) (*inheritan
 		return a.succeed(ctx, f, path, r)
 	}
 	if there && r.Runs() {
-		return nil, fmt.Errorf("another coppice serve runs: process %d at %s; use that one (%s opens in a browser), end it, replace it if it has --keep-sessions (--keep-sessions --replace), or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL, signInPath(path))
+		return nil, fmt.Errorf("another coppice serve runs: process %d at %s; use that one (%s opens in a browser), end it, replace it with --keep-sessions --replace if it was started with the first of these, or give this one a folder of its own with COPPICE_HOME", r.PID, r.URL, signInPath(path))
 	}
 	return nil, nil //nolint:nilnil // there is nothing
 }
