@@ -72,11 +72,11 @@ func (p *place) start(args ...string) *replaced {
 func (p *place) startOf(bin string, args ...string) *replaced {
 	p.t.Helper()
 	s := &replaced{place: p, told: make(chan map[string]any, 1), ended: make(chan struct{})}
-	args = append([]string{"serve", "--json", "--python", testpython.Path(p.t), "--max-sessions", "200"}, args...)
+	serve := []string{"serve", "--json", "--python", testpython.Path(p.t), "--max-sessions", "200"}
 	if !p.forgets {
-		args = append(args, "--keep-sessions")
+		serve = append(serve, "--keep-sessions")
 	}
-	s.cmd = exec.Command(bin, args...)
+	s.cmd = exec.Command(bin, append(serve, args...)...)
 	s.cmd.Env = append(append(os.Environ(), "HOME="+p.home, "COPPICE_HOME="+p.home, replaceMarker+"="+p.mark, "GORACE=atexit_sleep_ms=0"), p.env...)
 	s.cmd.Dir = p.home
 	out, err := s.cmd.StdoutPipe()
