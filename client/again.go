@@ -61,7 +61,8 @@ func (c *Client) resume(ctx context.Context, wait *pause, id string, first attem
 		if first.at == nil {
 			return "", nil, nil
 		}
-		if life, begun, err = c.again(ctx, id, first); err == nil {
+		life, begun, err = c.again(ctx, id, first)
+		if err == nil {
 			return life, begun, nil
 		}
 		if told, ok := errors.AsType[*Error](err); ok {
@@ -97,16 +98,23 @@ func (c *Client) again(ctx context.Context, id string, first attempt) (life stri
 	case c.at.Load() == first.at && h.Uptime >= first.ago().Seconds():
 		return life, nil, nil
 	}
-	var x Execution
-	data, err = c.answer(ctx, http.MethodGet, execution(id, ""), nil, nil)
+	begun, err = c.taken(ctx, id)
+	return "", begun, err
+}
+
+// taken is an execution that a server before this one has begun, and that this one has taken over.
+// What it has not is an [Error] with the code lost.
+func (c *Client) taken(ctx context.Context, id string) (*Execution, error) {
+	data, err := c.answer(ctx, http.MethodGet, execution(id, ""), nil, nil)
 	if told, ok := errors.AsType[*Error](err); ok && told.Status == http.StatusNotFound {
-		return "", nil, errUnknown()
+		return nil, errUnknown()
 	}
 	if err != nil {
-		return "", nil, err
+		return nil, err
 	}
+	var x Execution
 	if err := json.Unmarshal(data, &x); err != nil {
-		return "", nil, fmt.Errorf("read the execution %s: %w", id, err)
+		return nil, fmt.Errorf("read the execution %s: %w", id, err)
 	}
-	return "", &x, nil
+	return &x, nil
 }

@@ -30,8 +30,13 @@ func TestNothingIsSentToAnotherServerAgain(t *testing.T) {
 			begins: {cutting}, health: {alive("L", 1e6)}, begins + "L": {says(http.StatusCreated, `{"id":"x1"}`)},
 		}, []string{begins, health, begins + "L"}, ""},
 		"the same one, which ends then": {map[string][]http.HandlerFunc{
-			begins: {cutting}, health: {alive("L", 1e6)}, begins + "L": {says(http.StatusGone, `{"error":{"code":"lost","message":"another life"}}`)},
-		}, []string{begins, health, begins + "L"}, "lost"},
+			begins: {cutting}, health: {alive("L", 1e6), alive("M", 1e-9)}, begins + "L": {says(http.StatusGone, `{"error":{"code":"lost","message":"another life"}}`)},
+			look: {says(http.StatusNotFound, `{"error":{"code":"not_found","message":"no"}}`)},
+		}, []string{begins, health, begins + "L", health, look}, "lost"},
+		"the same one, which is replaced then": {map[string][]http.HandlerFunc{
+			begins: {cutting}, health: {alive("L", 1e6), alive("M", 1e-9)}, begins + "L": {says(http.StatusGone, `{"error":{"code":"lost","message":"another life"}}`)},
+			look: {says(http.StatusOK, `{"id":"x1"}`)},
+		}, []string{begins, health, begins + "L", health, look}, ""},
 		"the next one, which knows it": {map[string][]http.HandlerFunc{
 			begins: {cutting}, health: {alive("M", 1e-9)}, look: {says(http.StatusOK, `{"id":"x1"}`)},
 		}, []string{begins, health, look}, ""},

@@ -17,7 +17,10 @@
 //     for Options.Patience. However long an execution prints nothing is no matter.
 //   - [Client.Start] may be repeated: an execution has an id that the client
 //     makes, and the server runs an id once. The client itself repeats requests
-//     whose repetition changes nothing.
+//     whose repetition changes nothing. What one life of a server may have begun is not sent to
+//     another one: the error has the code lost where nobody knows whether it ran.
+//   - A client of [Find] follows its server when that is started again, at another address or
+//     with another token.
 //   - At a fleet, code that counts on variables which are gone with a node does not begin:
 //     the first Start after the loss returns an error with the code epoch_gone, and the next
 //     one begins in the new epoch. After [Client.CloseSession] nothing is expected to be there.

@@ -121,10 +121,10 @@ func (c *Client) start(ctx context.Context, route, session, id string, in any) (
 				epoch = told.Epoch
 				continue
 			}
-			if life != "" && told.Code == "lost" {
-				return Execution{}, errUnknown()
+			if life == "" || told.Code != "lost" {
+				return Execution{}, told
 			}
-			return Execution{}, told
+			err = errUnknown() // another life answers by now, which may have taken it over
 		}
 		if first.at == nil && arrived(err) {
 			first = now

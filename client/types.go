@@ -19,7 +19,7 @@ type Health struct {
 	// Cwd is the working directory of sessions that name none.
 	Cwd     string    `json:"cwd"`
 	Started time.Time `json:"started"`
-	// Uptime is for how many seconds the server's process has lived.
+	// Uptime is for how many seconds it has served, by a clock that is not set.
 	Uptime float64 `json:"uptime_seconds"`
 	// Sessions is how many have a kernel, Executions how many run or wait.
 	Sessions   int `json:"sessions"`
