@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -205,7 +206,7 @@ func (s *far) open(ctx context.Context, a *app, f *serveFlags, host *coppice.Hos
 		return fmt.Errorf("serve --listen: %w", err)
 	}
 	s.undo = append(s.undo, audit.Close)
-	tenants := &tenants{app: a, f: f, dir: dir, rung: rung, walled: wall == nil, logger: logger, metrics: newRegistry()}
+	tenants := &tenants{app: a, f: f, dir: dir, rung: rung, walled: wall == nil, logger: logger, metrics: newRegistry(), since: time.Now()}
 	public, err := tenants.page()
 	if err != nil {
 		return err

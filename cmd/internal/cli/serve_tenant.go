@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -46,6 +47,7 @@ type tenants struct {
 	// metrics are those of all tenants.
 	metrics *registry
 	naming  sync.Mutex // held while the key is read or made
+	since   time.Time  // when the server began to serve them
 }
 
 // maxKey bounds the file of the key that names folders, in bytes.
@@ -177,7 +179,7 @@ func (t *tenants) host(ctx context.Context, o coppice.Options) (*coppice.Host, b
 func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work string, records *fleetapi.Records, m *metrics, v *vitals.Vitals) (_ *access.Part, err error) {
 	logger := t.logger.With("tenant", tenant)
 	m.tree.Show(host.Snapshot)
-	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: t.f.retention})
+	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: t.f.retention, Since: t.since})
 	if err != nil {
 		return nil, err
 	}

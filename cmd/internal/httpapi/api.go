@@ -39,6 +39,10 @@ type Options struct {
 	Metrics prometheus.Gatherer
 	// KeepAlive is how often a stream without events says that it lives. 0: 15 s.
 	KeepAlive time.Duration
+	// Since is when the server began to serve of which this is a part. What was asked of it before
+	// was asked of another one, though this process may have lived: it may have waited to take that
+	// one's place. Zero: now.
+	Since time.Time
 	// Retention says which executions that have ended are kept.
 	Retention
 	// MaxRunning is how many executions may run or wait at once; more are refused.
@@ -120,11 +124,14 @@ func New(o Options) (*API, error) {
 	if o.Metrics == nil {
 		o.Metrics = prometheus.NewRegistry()
 	}
+	if o.Since.IsZero() {
+		o.Since = time.Now()
+	}
 	dir, err := temp.Make("serve")
 	if err != nil {
 		return nil, fmt.Errorf("make a folder for events: %w", err)
 	}
-	a := &API{o: o, began: time.Now(), dir: dir, table: map[string]*execution{}, changes: newChanges(), cpu: cpu, handing: handing.New()}
+	a := &API{o: o, began: o.Since, dir: dir, table: map[string]*execution{}, changes: newChanges(), cpu: cpu, handing: handing.New()}
 	a.kept.in = o.Host.Workspaces()
 	life, end := context.WithCancelCause(context.Background())
 	a.life, a.end = life, func() { end(coppice.ErrClosed) }
@@ -232,10 +239,6 @@ func (a *API) openAPI(w http.ResponseWriter, r *http.Request) {
 	httpserver.AnswerText(w, r, http.StatusOK, openAPI)
 }
 
-// processBegan is when this process began, and with it the life of every server in it: what a
-// server of its tenants has heard may be older than that server.
-var processBegan = time.Now()
-
 // healthRoute answers without the token too: a probe has none.
 const healthRoute = "GET /api/health"
 
@@ -251,7 +254,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 		a.problem(w, err)
 		return
 	}
-	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Uptime: time.Since(processBegan).Seconds(), Sessions: len(list), Executions: a.Running()}
+	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Uptime: time.Since(a.began).Seconds(), Sessions: len(list), Executions: a.Running()}
 	h.Backend, h.Why = a.o.Host.Backend()
 	h.Hibernated = a.Hibernated(r.Context())
 	if a.life.Err() != nil {

@@ -2,6 +2,7 @@ package httpapi_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,4 +38,18 @@ func TestTheEndOfAServerIsToldAsSuch(t *testing.T) {
 	require.Equal(t, messages.StopShutdown, stops(func() {
 		go s.api.End(t.Context()) // it returns when that has ended
 	}))
+}
+
+// TestHowLongAServerHasServed is since it was made, however long its process has lived before, and
+// of a part since when the whole has.
+func TestHowLongAServerHasServed(t *testing.T) {
+	t.Parallel()
+	before := time.Now()
+	for since, least := range map[time.Time]time.Duration{{}: 0, before.Add(-time.Hour): time.Hour} {
+		s := serve(t, coppice.Options{}, httpapi.Options{Since: since})
+		h, err := s.Health(t.Context())
+		require.NoError(t, err)
+		require.GreaterOrEqual(t, h.Uptime, least.Seconds())
+		require.LessOrEqual(t, h.Uptime, (least + time.Since(before)).Seconds())
+	}
 }
