@@ -3,11 +3,11 @@ package launcher
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 var (
@@ -42,7 +42,7 @@ func (h *handler) notStarted(f *flight, why *supervisor.ServiceError) messages.T
 	switch {
 	case errors.Is(why, supervisor.ErrOverloaded):
 		text := "overloaded: " + reason
-		if strings.Contains(reason, " places are taken") { // the words of the strategy are not those of a user
+		if _, full := errors.AsType[*strategy.FullError](why.Exit.Err); full { // its places are tools here
 			text = fmt.Sprintf("overloaded: %d tools are warm, which is the limit, and each of them is busy or pinned", h.o.WarmMax)
 			if h.o.WarmMax == 1 {
 				text = "overloaded: 1 tool is warm, which is the limit, and it is busy or pinned"

@@ -124,11 +124,7 @@ func (r roomFor) spawning(v View, key string) []Directive {
 	if n.Waiting-1 < r.waiting {
 		return []Directive{Wait(key)}
 	}
-	unknown := ""
-	if n.Strays > 0 {
-		unknown = fmt.Sprintf(", %d of them not known to be gone", n.Strays)
-	}
-	return []Directive{Stop(key, Exitf(messages.ExitOverloaded, "%d of %d places%s are taken, and none is idle%s", n.Live, r.limit, r.of(), unknown))}
+	return []Directive{Stop(key, Exit{Kind: messages.ExitOverloaded, Err: &FullError{Live: n.Live, Limit: r.limit, Strays: n.Strays, Owner: r.owner}})}
 }
 
 // excess ends the idle children that are too many.
@@ -149,15 +145,32 @@ func (r roomFor) excess(v View) []Directive {
 }
 
 func (r roomFor) evicted() Exit {
-	return Exitf(messages.ExitEvicted, "a new one needed its place, of the %d that there are%s", r.limit, r.of())
+	return Exitf(messages.ExitEvicted, "a new one needed its place, of the %d that there are%s", r.limit, forOwner(r.owner))
 }
 
-// of says whose places they are.
-func (r roomFor) of() string {
-	if r.owner == "" {
+// FullError is the error of the exit of a child that found no place.
+type FullError struct {
+	// Live is how many have a place, of Limit, and Strays of how many of them it is not known
+	// that they are gone.
+	Live, Limit, Strays int
+	// Owner is whose places they are, "" for those of all.
+	Owner string
+}
+
+// Error says that all places are taken, and of whom.
+func (e *FullError) Error() string {
+	text := fmt.Sprintf("%d of %d places%s are taken, and none is idle", e.Live, e.Limit, forOwner(e.Owner))
+	if e.Strays > 0 {
+		text += fmt.Sprintf(", %d of them not known to be gone", e.Strays)
+	}
+	return text
+}
+
+func forOwner(owner string) string {
+	if owner == "" {
 		return ""
 	}
-	return " for " + r.owner
+	return " for " + owner
 }
 
 type maxRSS struct{ bytes int64 }
