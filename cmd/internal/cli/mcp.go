@@ -88,7 +88,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 	flags.StringVar(&f.style, "style", string(agent.StylePython), "the shape of the Python tool: python, eval or repl")
 	flags.StringVar(&f.mode, "tools", "", "the tools: both, ipy-only or bash-only (default: COPPICE_PY, else both)")
 	flags.BoolVar(&f.notebooks, "notebooks", true, "serve the tools for notebooks, and those of the working directory as resources")
-	flags.IntVar(&f.sessions, "max-sessions", 0, sessionsUsage)
+	flags.IntVar(&f.sessions, "max-sessions", 0, capacityUsage)
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 5m; negative: never)")
 	flags.BoolVar(&f.shared, "shared-sessions", false, "let clients over HTTP share the sessions that they name")
 	flags.StringVar((*string)(&f.hibernate), "hibernate", "", "keep sessions on disk until their next call that end because they are idle, because room is needed or with the server, and serve the tools sessions_save and sessions_restore: never, lossless or lossy (default: never)")
@@ -100,7 +100,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 
 // hostOptions are those of the server's host; bash: it has the tool bash.
 func (f mcpFlags) hostOptions(bash bool) coppice.Options {
-	return coppice.Options{MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age, Bash: bash, MaxSessions: f.sessions, MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle, Launcher: f.tools.Launcher()}
+	return coppice.Options{MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age, Bash: bash, MaxSessions: capacity(f.sessions, f.Backend), MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle, Launcher: f.tools.Launcher()}
 }
 
 func (a *app) mcp(ctx context.Context, f mcpFlags) error {

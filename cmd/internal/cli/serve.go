@@ -34,13 +34,6 @@ import (
 	"github.com/coppice-run/coppice/workspace"
 )
 
-// sessionsUsage says of the flag --max-sessions what it is.
-const sessionsUsage = "how many kernels may live at once (default: what the free memory allows: 8 to 500, or 4 to 150 Jupyter kernels)"
-
-// maxWaiting is how many new sessions may wait for a place at a server of so many, 0 for what the
-// machine allows.
-func maxWaiting(sessions int) int { return 16 * cmp.Or(sessions, 64) }
-
 // serveFlags are those of serve.
 type serveFlags struct {
 	console.HostFlags
@@ -129,7 +122,7 @@ a second interrupt waits for nothing.`,
 	flags.StringVar(&f.addr, "addr", httpserver.DefaultAddr, "the loopback address to listen on; port 0 takes a free one")
 	flags.StringVar(&f.tools, "tools", "", "the folder of tools (default: COPPICE_TOOLS, else ~/.coppice/tools)")
 	flags.StringVar(&f.cwd, "cwd", "", "the working directory of sessions that name none (default: this one)")
-	flags.IntVar(&f.sessions, "max-sessions", 0, sessionsUsage)
+	flags.IntVar(&f.sessions, "max-sessions", 0, capacityUsage)
 	flags.IntVar(&f.places.Max, "max-workspaces", 0, "how many workspaces there may be, of each tenant too; for one more, the one that was unused for longest is ended (0: any number)")
 	flags.IntVar(&f.places.MaxPerOwner, "workspaces-per-owner", 0, "how many workspaces one owner may have; for one more, one of the owner is ended (0: any number)")
 	flags.Var((*console.Time)(&f.idle), "idle", "after how long an idle session ends: seconds, or a time such as 30m (default: 1h; negative: never)")
@@ -167,7 +160,7 @@ func (f serveFlags) hostOptions(m *metrics, v *vitals.Vitals) coppice.Options {
 	}
 	return coppice.Options{
 		Beside: beside, MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age,
-		MaxSessions: f.sessions, MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle, Workspaces: f.places,
+		MaxSessions: capacity(f.sessions, f.Backend), MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle, Workspaces: f.places,
 		Launcher: &launcher.Options{Dir: f.tools, WarmMax: f.warmMax, MemoryBudgetMB: f.budget},
 		Sinks:    []sinks.Attachment{m.calls.Attachment(), v.Attachment()}, Metrics: m.calls.Hub(),
 		OnEvent: func(e messages.Lifecycle) { m.tree.Hear(e); v.Hear(e) },
