@@ -268,6 +268,7 @@ for fd in early.values():
     os.close(fd)  # another ipykernel, which has opened its own
 if fcntl is not None and app.shell is not None:
     app.shell.events.register("post_execute", settle)
+sys.argv[:] = [""]  # those of this program are not for the code: argparse would refuse them
 if collects:
     # What is there will stay: the first collection must not go through all of it.
     # Where memory is shared, it must never do so.

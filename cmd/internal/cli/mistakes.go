@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 	"strings"
@@ -59,11 +60,7 @@ func mistake(cmd *cobra.Command, text string) string {
 	if m := unknownCommand.FindStringSubmatch(text); m != nil {
 		near = nearest(m[1], names(cmd, false))
 	} else if m := unknownFlag.FindStringSubmatch(text); m != nil {
-		var flags []string
-		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
-		if near = nearest(m[1], flags); near != "" {
-			near = "--" + near
-		}
+		near = nearestFlag(m[1], cmd.Flags())
 	}
 	return text + meant(near)
 }
@@ -76,7 +73,35 @@ func names(cmd *cobra.Command, withTopics bool) []string {
 			all = append(all, c.Name())
 		}
 	}
+	if !cmd.HasParent() {
+		all = append(all, "help") // which cobra does not count among them
+	}
 	return all
+}
+
+// otherwise are names that other programs have for flags of these.
+var otherwise = map[string]string{"port": "addr", "host": "addr", "bind": "addr", "address": "addr", "cpus": "max-processors"}
+
+// nearestFlag is the flag that text may stand for, with its dashes, "" for none: one that
+// is written nearly so, that other programs call so, or that ends with it as --max-memory
+// does with memory.
+func nearestFlag(text string, flags *pflag.FlagSet) string {
+	var all []string
+	last := ""
+	flags.VisitAll(func(f *pflag.Flag) {
+		all = append(all, f.Name)
+		if strings.HasSuffix(f.Name, "-"+text) {
+			last = f.Name
+		}
+	})
+	near := nearest(text, all)
+	if name := otherwise[text]; near == "" && flags.Lookup(name) != nil {
+		near = name
+	}
+	if near = cmp.Or(near, last); near == "" {
+		return ""
+	}
+	return "--" + near
 }
 
 // meant asks whether near was meant; "" is nothing to ask about.

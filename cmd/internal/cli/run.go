@@ -93,7 +93,7 @@ own. "coppice help environment" lists all variables.`,
 			f.own = f.local || f.alone != "" || f.Given()
 			file := ""
 			if len(args) > 1 {
-				return console.Usagef("run takes one file, not %d", len(args))
+				return console.Usagef("run takes one file, not %d; a script has no arguments: give it values with --env NAME=VALUE", len(args))
 			}
 			if len(args) == 1 {
 				file = args[0]

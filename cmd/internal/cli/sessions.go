@@ -273,7 +273,11 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 }
 
 func (a *app) sessionsLogsCommand(f *sessionsFlags) *cobra.Command {
-	return a.sessionCommand(f, "logs", "Show what the last execution of a session printed, and follow it while it runs", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
+	last := 1
+	cmd := a.sessionCommand(f, "logs", "Show what the last executions of a session printed, and follow what runs", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
+		if last < 1 {
+			return console.Usagef("--last must be 1 or more, not %d", last)
+		}
 		runs, err := c.Executions(ctx, key)
 		if err != nil {
 			return err
@@ -281,26 +285,41 @@ func (a *app) sessionsLogsCommand(f *sessionsFlags) *cobra.Command {
 		if len(runs) == 0 {
 			return fmt.Errorf("the server knows no execution of the session %s; coppice sessions list has the sessions that there are", key.Session)
 		}
-		lines := sinks.NewEvents(a.Out)
-		write := func(e messages.Event) error { return lines.Consume(ctx, e) }
-		if !f.json {
-			drawing := render.NewRun(render.RunOptions{Style: a.Style(a.Out), Cells: make([]messages.Cell, runs[0].Cells)})
-			write = func(e messages.Event) error {
-				a.Out.Draw(drawing.Event(e))
-				return nil
+		for _, x := range slices.Backward(runs[:min(last, len(runs))]) {
+			if last > 1 && !f.json {
+				a.Out.Lines(strings.TrimSpace(executionLine(x)))
 			}
-		}
-		for e, err := range c.Events(ctx, runs[0].ID, 0) {
-			if err != nil {
-				if ctx.Err() != nil {
-					return &console.Exit{Code: console.Cancelled}
-				}
-				return err
-			}
-			if err := write(e); err != nil {
+			if err := a.executionLog(ctx, c, x, f.json); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
+	cmd.Flags().IntVarP(&last, "last", "n", 1, "how many executions, of those that the server has kept; the newest comes last")
+	return cmd
+}
+
+// executionLog writes what an execution printed, and follows it while it runs.
+func (a *app) executionLog(ctx context.Context, c *client.Client, x client.Execution, asJSON bool) error {
+	lines := sinks.NewEvents(a.Out)
+	write := func(e messages.Event) error { return lines.Consume(ctx, e) }
+	if !asJSON {
+		drawing := render.NewRun(render.RunOptions{Style: a.Style(a.Out), Cells: make([]messages.Cell, x.Cells)})
+		write = func(e messages.Event) error {
+			a.Out.Draw(drawing.Event(e))
+			return nil
+		}
+	}
+	for e, err := range c.Events(ctx, x.ID, 0) {
+		if err != nil {
+			if ctx.Err() != nil {
+				return &console.Exit{Code: console.Cancelled}
+			}
+			return err
+		}
+		if err := write(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
