@@ -234,6 +234,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		return nil, err
 	}
 	defer in.end(host)
+	a.tellAsleep(ctx, f.hibernate, host.Options(), filepath.Dir(path))
 	m.tree.Show(host.Snapshot)
 	logger := slog.New(slog.NewTextHandler(a.Err, nil))
 	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})

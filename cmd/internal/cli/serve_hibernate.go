@@ -2,6 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +16,8 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/internal/home"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/store"
 )
 
 // hibernateVariable is heard where --hibernate is not given.
@@ -55,6 +61,33 @@ func (h hibernation) fill(env []string, f *console.HostFlags, o *coppice.Options
 	}
 	o.Hibernate = hibernate.Policy(value)
 	return nil
+}
+
+// tellAsleep says that sessions are on disk which a server was not asked to restore: whoever
+// calls them would wonder where their variables are. Of somebody who said never nothing is told.
+func (a *app) tellAsleep(ctx context.Context, h hibernation, o coppice.Options, dir string) {
+	if o.Hibernate != hibernate.Never || cmp.Or(string(h), home.Lookup(a.Env, hibernateVariable)) != "" {
+		return
+	}
+	at := filepath.Join(dir, "hibernated")
+	if _, err := os.Stat(at); err != nil {
+		return // nothing was ever written; there it would be made
+	}
+	kept, err := store.OpenFolder(ctx, store.FolderOptions{Dir: at, KeyFile: filepath.Join(dir, "hibernate.key")})
+	if err != nil {
+		return // the server does without it
+	}
+	list, err := kept.List(ctx)
+	if err != nil {
+		return
+	}
+	list = slices.DeleteFunc(list, func(h store.Header) bool {
+		_, session := messages.ParseSessionKey(h.Name)
+		return !session
+	})
+	if len(list) > 0 {
+		a.Err.Lines(fmt.Sprintf("coppice: sessions on disk: %d; this server does not restore them, one that is started with --hibernate lossy does", len(list)))
+	}
 }
 
 // savedBounds are the flags that bound the checkpoints on disk of a host.
