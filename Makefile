@@ -120,8 +120,20 @@ $(CACHE)/enterprise/ready: test/external/enterprise-requirements.txt
 
 TEST = RAPID_CHECKS=$(RAPID_CHECKS) COPPICE_TEST_PYTHON="$(TEST_PYTHON)" go test -vet=off $(STRIPPED) $(RACE) $(AT_ONCE) -timeout 45m $(TESTFLAGS)
 
+# Where the environments have to be made, which waits for the network, the tests are compiled
+# meanwhile, without being linked. What does not compile is told by go test.
+.PHONY: test-compiled
+ifneq ($(wildcard $(CACHE)/python),)
+test-compiled: test-env
+else
+test-compiled: test-command
+	@compiled=; if [ "$(PKG)" = ./... ]; then go list -export -test $(RACE) ./... >/dev/null 2>&1 & compiled=$$!; fi; \
+	$(MAKE) --no-print-directory test-env || { status=$$?; [ -z "$$compiled" ] || kill $$compiled; exit $$status; }; \
+	[ -z "$$compiled" ] || wait $$compiled || true
+endif
+
 .PHONY: test
-test: test-env ## Run the tests with the race detector, but for those of the whole (sets up what they need; "make check" vets them)
+test: test-compiled ## Run the tests with the race detector, but for those of the whole (sets up what they need; "make check" vets them)
 	$(say) "go test $(RACE) $(PKG)$(if $(filter ./...,$(PKG)), without those of the whole: make test-system)"
 	@[ -n "$(RACE)" ] || echo "    no C compiler: without the race detector"
 	@packages="$(PKG)"; if [ "$$packages" = ./... ]; then \
