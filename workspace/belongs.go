@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -265,8 +264,7 @@ const tooLong = "[Errno 27]"
 // that it has started, was ended since a moment, or that raised is about; nil: none.
 func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails) *messages.ResourceLimitExceeded {
 	if w.o.Quota > 0 && raised != nil && raised.Name == "OSError" && strings.Contains(raised.Message, tooLong) {
-		m := w.over(messages.LimitDisk, "a file that would have become longer than "+machine.Size(uint64(w.o.Quota)), "no more", "it was not written further")
-		return &m
+		return &messages.ResourceLimitExceeded{Limit: messages.LimitDisk, Detail: fmt.Sprintf("the workspace %s may have %s of files together, and a file would have become longer than that: it was not written further", w.name, bytesOf(w.o.Quota))}
 	}
 	if w.group != nil {
 		w.lookAtGroup()

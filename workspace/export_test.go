@@ -13,3 +13,10 @@ func (o SetOptions) ByLooks() SetOptions {
 func EndedFor(t Total, refused bool) messages.ResourceLimitExceeded {
 	return (&Workspace{o: Options{Total: t}}).endedFor(refused)
 }
+
+// Measured is how often the folder was measured for the quota.
+func (w *Workspace) Measured() uint64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.disk.looks
+}

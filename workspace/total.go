@@ -67,6 +67,22 @@ func (t Total) negative() bool {
 	return t.Memory < 0 || t.Processes < 0 || !(t.Processors >= 0) || t.Output < 0
 }
 
-func memory(bytes int64) string { return machine.Size(uint64(max(bytes, 0))) + " of memory" }
+func memory(bytes int64) string { return bytesOf(bytes) + " of memory" }
+
+// bytesOf writes a number of bytes for people: rounded down, unless nothing would be left.
+func bytesOf(n int64) string {
+	if n < 1<<20 {
+		return fmt.Sprintf("%d bytes", max(n, 0))
+	}
+	return machine.Size(uint64(n))
+}
+
+// apart writes what is used and what may be, which look different also where they round to the same.
+func apart(used, most int64) (had, may string) {
+	if had, may = bytesOf(used), bytesOf(most); had == may {
+		return fmt.Sprintf("%d bytes", used), fmt.Sprintf("%d bytes", most)
+	}
+	return had, may
+}
 
 func count(processes int) string { return fmt.Sprintf("%d processes", processes) }

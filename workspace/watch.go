@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/coppice-run/coppice/internal/machine"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
@@ -23,10 +22,6 @@ const (
 	groupEvery = 20 * time.Millisecond
 	restEvery  = time.Second
 	lookShare  = 20
-	// diskEvery is how often its folder is measured at most, while something goes on, and
-	// diskMost how long at most a big one is not measured besides.
-	diskEvery = 100 * time.Millisecond
-	diskMost  = 10 * time.Second
 	// killTime bounds the end of one process.
 	killTime = time.Second
 )
@@ -40,9 +35,8 @@ type watch struct {
 	// says that something has begun meanwhile.
 	due            uint64
 	looking, again bool
-	// measured is when the folder was measured, and disk what it held; they belong to the looks.
+	// measured is when the folder was measured; it belongs to the looks.
 	measured time.Time
-	disk     int64
 }
 
 // What the actor is told.
@@ -197,8 +191,9 @@ func (a *watch) memory(ctx context.Context, members []process.Member, t those) {
 		if sum <= most || ctx.Err() != nil {
 			return
 		}
+		had, may := apart(sum, most)
 		done := "its biggest process was ended, with " + memory(m.Memory)
-		a.end(ctx, of[m.PID], m, t.running, w.over(messages.LimitMemory, memory(sum), memory(most), done))
+		a.end(ctx, of[m.PID], m, t.running, w.over(messages.LimitMemory, had+" of memory", may+" of memory", done))
 		sum -= max(m.Memory, 0)
 	}
 }
@@ -242,7 +237,8 @@ func (a *watch) sandboxes(ctx context.Context, parts []*party, running map[int]*
 		if sum <= most || ctx.Err() != nil {
 			return
 		}
-		a.endSandbox(ctx, p, running, w.over(messages.LimitMemory, memory(sum), memory(most), "its biggest sandbox was ended, with "+memory(size(p))))
+		had, may := apart(sum, most)
+		a.endSandbox(ctx, p, running, w.over(messages.LimitMemory, had+" of memory", may+" of memory", "its biggest sandbox was ended, with "+memory(size(p))))
 		sum -= size(p)
 	}
 }
@@ -275,43 +271,6 @@ func (a *watch) end(ctx context.Context, root int, m process.Member, running map
 	c, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	process.KillAll(c, []process.Identity{m.Identity}) // the next look finds what is left
-}
-
-// quota stops what goes on in a workspace whose folder holds more than it may, and more
-// than it did: what makes room goes on.
-func (a *watch) quota(ctx context.Context, kernels map[int]root, running map[int]*Process) {
-	w, most := a.w, a.w.o.Quota
-	if most <= 0 || time.Since(a.measured) < diskEvery {
-		return
-	}
-	w.mu.Lock()
-	folder := w.files
-	w.mu.Unlock()
-	if folder == nil {
-		return
-	}
-	begin := time.Now()
-	bytes, err := folder.Usage(ctx)
-	a.measured = time.Now().Add(min(lookShare*time.Since(begin), diskMost)) // a big folder is measured less often
-	before := a.disk
-	a.disk = bytes
-	if err != nil || bytes <= most || bytes <= before {
-		return
-	}
-	met := w.over(messages.LimitDisk, machine.Size(uint64(bytes))+" of files", machine.Size(uint64(most)), "what ran was stopped; remove some")
-	w.met(&ending{met: met})
-	for _, k := range kernels {
-		k.stop(met)
-	}
-	w.mu.Lock()
-	inside := slices.Clone(w.inside)
-	w.mu.Unlock()
-	for _, stop := range inside {
-		stop(met)
-	}
-	for _, p := range running {
-		_ = p.Stop(ctx, met.Error(), -1) // as in end
-	}
 }
 
 // inGroup is what is in the control group of the workspace: also what has left all else that it

@@ -68,6 +68,7 @@ type Workspace struct {
 	used          Usage                                  // guarded by mu
 	woken         func()                                 // has it looked at; nil: it is not; guarded by mu
 	groupSaw      cgroup.Usage                           // what its group was seen to have met; guarded by mu
+	disk          disk                                   // what its folder was seen to hold, where it has a quota; guarded by mu
 }
 
 // Info describes a workspace.
