@@ -78,7 +78,7 @@ func ExampleSession_Stream() {
 func ExampleFunction() {
 	type query struct {
 		Word  string `json:"word"`
-		Limit int    `json:"limit"`
+		Limit int    `json:"limit,omitempty"`
 	}
 	search := coppice.Function("search", "Searches the manual.", func(_ context.Context, q query) ([]string, error) {
 		if q.Word == "" {

@@ -12,8 +12,9 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// Function makes a HostFunction of f. The arguments are decoded into In, and one
-// that In does not have is a TypeError in the code.
+// Function makes a HostFunction of f. The arguments are decoded into In. One that In does not
+// have, or that does not fit, is a TypeError in the code, and so is one that is missing: a field
+// of In may be left out if it is a pointer or its tag has omitempty or omitzero.
 func Function[In, Out any](name, description string, f func(context.Context, In) (Out, error)) HostFunction {
 	return hostcall.Of(name, description, f)
 }

@@ -46,9 +46,11 @@ type Function struct {
 	Pause bool
 }
 
-// Of makes a Function of f. The arguments are decoded into In, and
-// one that In does not have is a TypeError in the code.
+// Of makes a Function of f. The arguments are decoded into In. One that In does not have, or that
+// does not fit, is a TypeError in the code, and so is one that is missing: a field of In may be
+// left out if it is a pointer or its tag has omitempty or omitzero.
 func Of[In, Out any](name, description string, f func(context.Context, In) (Out, error)) Function {
+	needs := required(reflect.TypeFor[In]())
 	return Function{Name: name, Description: description, Signature: signature(reflect.TypeFor[In]()), Call: func(ctx context.Context, args json.RawMessage) (any, error) {
 		var in In
 		dec := json.NewDecoder(bytes.NewReader(args))
@@ -58,6 +60,9 @@ func Of[In, Out any](name, description string, f func(context.Context, In) (Out,
 			if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && wrong.Field != "" {
 				problem = fmt.Sprintf("%s must be %s, not a JSON %s", PathAt(args, wrong.Offset), JSONName(wrong.Type.Kind().String()), wrong.Value)
 			}
+			return nil, &messages.HostError{Type: "TypeError", Message: name + "(): " + problem}
+		}
+		if problem := missing(args, needs); problem != "" {
 			return nil, &messages.HostError{Type: "TypeError", Message: name + "(): " + problem}
 		}
 		return f(ctx, in)
@@ -144,6 +149,12 @@ func JSONName(kind string) string {
 		return "true or false"
 	case "string":
 		return "a string"
+	case "int", "int64":
+		return "an integer"
+	case "int8", "int16", "int32":
+		return "an integer of " + strings.TrimPrefix(kind, "int") + " bits"
+	case "uint", "uint8", "uint16", "uint32", "uint64":
+		return "an integer, 0 or more"
 	default:
 		return "a number"
 	}
