@@ -43,7 +43,7 @@ func call(t *testing.T, c *hostcall.Calls, name, args string) messages.HostResul
 func TestFunctions(t *testing.T) {
 	t.Parallel()
 	type in struct {
-		Text string `json:"text"`
+		Text string `json:"text,omitempty"`
 	}
 	of := func(name string, f func(context.Context, in) (any, error)) hostcall.Function {
 		return hostcall.Of(name, "", f)
@@ -178,6 +178,13 @@ func TestCheck(t *testing.T) {
 	require.ErrorContains(t, err, "longer than 1 MiB")
 	_, err = hostcall.Line("\xff")
 	require.ErrorContains(t, err, "not valid UTF-8")
+	_, err = hostcall.Line("two\nlines")
+	require.ErrorContains(t, err, "more than one line")
+	for _, line := range []string{"one", "one\n", "one\r\n"} {
+		one, err := hostcall.Line(line)
+		require.NoError(t, err)
+		require.Equal(t, "one", one)
+	}
 }
 
 // TestCodeSeesTheFunctions that it can call: those of the host, of the call, and of the
@@ -209,12 +216,61 @@ func TestCodeSeesTheFunctions(t *testing.T) {
 		{"name":"shout","signature":"","description":"a tool"}]`, string(r.Value))
 }
 
+// TestWhatAFunctionNeedsIsAskedFor: what its signature shows without a default has to be there.
+func TestWhatAFunctionNeedsIsAskedFor(t *testing.T) {
+	t.Parallel()
+	type in struct {
+		Query  string
+		Limit  int      `json:"limit,omitempty"`
+		Most   *float64 `json:"most"`
+		Small  int8     `json:"small,omitzero"`
+		Count  uint     `json:"count,omitzero"`
+		Tags   []string
+		Hidden string `json:"-"`
+	}
+	type outer struct {
+		in
+		Page int
+	}
+	h := host(hostcall.Options{Functions: []hostcall.Function{
+		hostcall.Of("search", "", func(_ context.Context, a in) (string, error) { return a.Query, nil }),
+		hostcall.Of("embedded", "", func(_ context.Context, a outer) (int, error) { return a.Page, nil }),
+		hostcall.Of("any", "", func(_ context.Context, a map[string]int) (int, error) { return len(a), nil }),
+	}})
+	c := calls(h, hostcall.Offer{})
+	for args, want := range map[string]string{
+		`{"query":"a","tags":[]}`:                            "",
+		`{"Query":"a","TAGS":null,"limit":null,"most":null}`: "",
+		`{"query":"","tags":["b"],"limit":3}`:                "",
+		`{"tags":[]}`:                                        "search(): the required argument 'query' is missing",
+		`{}`:                                                 "search(): the required arguments 'query', 'tags' are missing",
+		`{"query":null,"tags":[]}`:                           "search(): query must be a string, not None",
+		`{"query":"a","tags":[],"limit":3.5}`:                "search(): limit must be an integer, not a JSON number 3.5",
+		`{"query":"a","tags":[],"most":"x"}`:                 "search(): most must be a number, not a JSON string",
+		`{"query":"a","tags":[],"small":300}`:                "search(): small must be an integer of 8 bits, not a JSON number 300",
+		`{"query":"a","tags":[],"count":-1}`:                 "search(): count must be an integer, 0 or more, not a JSON number -1",
+	} {
+		r := call(t, c, "search", args)
+		if want == "" {
+			require.Nil(t, r.Error, args)
+			continue
+		}
+		require.NotNil(t, r.Error, args)
+		require.Equal(t, "TypeError: "+want, r.Error.Error(), args)
+	}
+	require.Nil(t, call(t, c, "embedded", `{}`).Error, "its signature shows none")
+	require.Nil(t, call(t, c, "any", `{}`).Error)
+}
+
 // TestCodeLearnsWhyThereIsNoAnswer, unless the input has just come to its end.
 func TestCodeLearnsWhyThereIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	for want, handler := range map[string]hostcall.InputHandler{
 		"the answer is longer than 1 MiB; put it in a file and answer with its name": func(context.Context, messages.InputRequest) (string, error) {
 			return strings.Repeat("x", 1<<20+1), nil
+		},
+		"the answer has more than one line, and input() reads one; answer each question with a line of its own": func(context.Context, messages.InputRequest) (string, error) {
+			return "two\nlines", nil
 		},
 		"the answer is not valid UTF-8": func(context.Context, messages.InputRequest) (string, error) { return "\xff", nil },
 		"the line is dead": func(context.Context, messages.InputRequest) (string, error) {

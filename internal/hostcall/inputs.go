@@ -112,6 +112,8 @@ func Line(value string) (string, error) {
 		return "", errors.New("the answer is longer than 1 MiB; put it in a file and answer with its name")
 	case !utf8.ValidString(value):
 		return "", errors.New("the answer is not valid UTF-8")
+	case strings.Contains(value, "\n"):
+		return "", errors.New("the answer has more than one line, and input() reads one; answer each question with a line of its own")
 	}
 	return value, nil
 }

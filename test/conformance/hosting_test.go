@@ -131,6 +131,7 @@ func hosted() map[string][]step {
 			{cells: []string{"try:\n    tool.missing()\nexcept FileNotFoundError as e:\n    print(e)"}, output: "open the book: file does not exist"},
 			{cells: []string{"tool.plain()"}, outcome: raised, contains: []string{"HostCallError: it did not work"}},
 			{cells: []string{"tool.add(Z=1)"}, outcome: raised, contains: []string{"TypeError: add(): unknown field"}},
+			{cells: []string{"tool.add(X=1)"}, outcome: raised, contains: []string{"TypeError: add(): the required argument 'y' is missing"}},
 			{cells: []string{"tool.nope()"}, outcome: raised, contains: []string{"there is no host function nope; there are add,"}},
 			{cells: []string{"tool.huge()"}, outcome: raised, contains: []string{"ValueError: huge returned"}},
 			{cells: []string{"tool.unsendable()"}, outcome: raised, contains: []string{"TypeError: unsendable returned a value that cannot be sent"}},
@@ -276,6 +277,11 @@ func TestQuestionsAreAnsweredOnce(t *testing.T) {
 					require.EqualValues(t, 60_000, e.IdleTimeoutMS)
 					require.Equal(t, messages.InputUnknown, submit(s, "nonsense", "x"))
 					require.Equal(t, messages.InputUnknown, submit(other, e.ID, "x"), "a question belongs to its session")
+					for _, value := range []string{"two\nlines", "\n\n", "\xff"} {
+						_, err := s.SubmitInput(e.ID, value)
+						var refused *coppice.RequestError
+						require.ErrorAs(t, err, &refused, "%q is no line, and the question waits on", value)
+					}
 					require.Equal(t, messages.InputAccepted, submit(s, e.ID, "first\n"))
 					require.Equal(t, messages.InputAnswered, submit(s, e.ID, "second"))
 				case messages.Final:

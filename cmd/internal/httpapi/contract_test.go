@@ -227,6 +227,9 @@ func (s *server) executions() {
 					return m.Key.Session == "e" && m.Question != nil && m.Question.Execution == x.ID && m.Question.ID == q.ID
 				})
 			}, time.Minute, 50*time.Millisecond)
+			_, err := s.Answer(ctx, x.ID, q.ID, "two\nlines")
+			require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+			require.ErrorContains(t, err, "more than one line")
 			got, err := s.Answer(ctx, x.ID, q.ID, "Ada")
 			require.NoError(t, err)
 			require.Equal(t, messages.InputAccepted, got)

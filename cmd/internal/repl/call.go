@@ -59,7 +59,11 @@ const hidden = "••••"
 // answer hands the text to the cell that asked for it. It is not kept in the
 // history: it may be a secret.
 func (m *model) answer() {
-	x, id, text := m.running, m.asking.ID, m.editor.String()
+	x, id, text := m.running, m.asking.ID, strings.TrimRight(m.editor.String(), "\n")
+	if strings.Contains(text, "\n") { // of a text that was pasted; it would be refused, and the question be gone from the screen
+		m.note = "an answer is one line; Ctrl-C interrupts the cell"
+		return
+	}
 	shown := text
 	if m.asking.Password {
 		shown = hidden

@@ -1,14 +1,17 @@
 package repl
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 
+	tea "charm.land/bubbletea/v2"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/messages"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -96,4 +99,28 @@ func TestStatusLine(t *testing.T) {
 		require.Equal(t, want[0], statusLine(s, parts, ""), width)
 		require.Equal(t, want[1], statusLine(s, parts, "Ctrl-C once more leaves"), width)
 	}
+}
+
+// TestAnAnswerIsOneLine: a text of several that was pasted stays where it can be mended.
+func TestAnAnswerIsOneLine(t *testing.T) {
+	t.Parallel()
+	fake := &session{}
+	fake.events = func(_ context.Context, _ string, yield func(messages.Event) bool) {
+		yield(messages.InputRequest{ID: "q1", Prompt: "how many? "})
+		<-fake.answered
+		yield(messages.Final{Result: messages.Result{Outcome: messages.OutcomeOK}})
+	}
+	inScreen(t, fake, func(s *screen) {
+		s.keys("ask()<enter>")
+		s.settle()
+		s.Update(tea.PasteMsg{Content: "4\n1"})
+		s.keys("<enter>")
+		s.settle()
+		require.Contains(t, s.note, "an answer is one line")
+		require.Equal(t, "run ask()", fake.said())
+		s.keys("<backspace><backspace><enter>")
+		s.settle()
+		require.Equal(t, "run ask(), answer q1", fake.said())
+		require.Contains(t, s.shown(), "how many? 4")
+	})
 }
