@@ -28,7 +28,9 @@ func (x *examination) sharedDir() string { return sharedgateway.DirIn(x.home.Dir
 // permissions looks whether others can read what we keep.
 func (x *examination) permissions() {
 	own := filepath.Join("agent", "modules")
-	loose, err := machine.FindLoose(x.home.Dir(), []string{"python-env", "python-env.tmp", own}, 0o077, looseMost+1)
+	// What code and tools write has the modes that they give it, in folders that only the user
+	// can enter; what Python keeps of the code of tools is no secret.
+	loose, err := machine.FindLoose(x.home.Dir(), []string{"python-env", "python-env.tmp", own, "workspaces/", "tool-runs/", "cache"}, 0o077, looseMost+1)
 	if err != nil {
 		x.find(checkPermissions, FindingFailed, "", "%v", err)
 		return

@@ -14,8 +14,8 @@ import (
 
 // FindLoose looks through a folder for what others have rights of mask on (0o077:
 // any, 0o022: to change it) and for what is not ours, at most most of them. Folders
-// named in skip, relative to dir, are passed over. A folder that does not exist holds
-// nothing.
+// named in skip, relative to dir, are passed over; one with a slash behind its name is
+// looked at itself, and what is in it is not. A folder that does not exist holds nothing.
 func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, error) {
 	var found []Loose
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
@@ -26,7 +26,8 @@ func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, 
 			found = append(found, Loose{Path: path, Why: "cannot be read"})
 			return skipDir(d)
 		}
-		if rel, err := filepath.Rel(dir, path); err == nil && slices.Contains(skip, rel) {
+		rel, err := filepath.Rel(dir, path)
+		if err == nil && slices.Contains(skip, rel) {
 			return skipDir(d)
 		}
 		info, err := os.Lstat(path)
@@ -38,6 +39,9 @@ func FindLoose(dir string, skip []string, mask os.FileMode, most int) ([]Loose, 
 		}
 		if len(found) >= most {
 			return fs.SkipAll
+		}
+		if slices.Contains(skip, rel+"/") {
+			return skipDir(d)
 		}
 		return nil
 	})

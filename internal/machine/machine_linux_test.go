@@ -59,16 +59,20 @@ func TestLoose(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	require.NoError(t, os.Chmod(dir, 0o700)) //nolint:gosec // a folder needs its x
-	for name, mode := range map[string]os.FileMode{"tight": 0o600, "open": 0o644, "skipped/open": 0o644} {
+	for name, mode := range map[string]os.FileMode{"tight": 0o600, "open": 0o644, "skipped/open": 0o644, "inside/open": 0o644} {
 		path := filepath.Join(dir, name)
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
 		require.NoError(t, os.Chmod(path, mode))
 	}
 	require.NoError(t, os.Symlink("/etc/passwd", filepath.Join(dir, "link")))
-	found, err := FindLoose(dir, []string{"skipped"}, 0o077, 10)
+	found, err := FindLoose(dir, []string{"skipped", "inside/"}, 0o077, 10)
 	require.NoError(t, err)
 	require.Equal(t, []Loose{{Path: filepath.Join(dir, "open"), Why: "is open to others (mode 0644)"}}, found)
+	require.NoError(t, os.Chmod(filepath.Join(dir, "inside"), 0o755)) //nolint:gosec // that is what is found
+	found, err = FindLoose(dir, []string{"skipped", "inside/", "open"}, 0o077, 10)
+	require.NoError(t, err)
+	require.Equal(t, []Loose{{Path: filepath.Join(dir, "inside"), Why: "is open to others (mode 0755)"}}, found)
 
 	found, err = FindLoose(filepath.Join(dir, "none"), nil, 0o077, 10)
 	require.NoError(t, err)

@@ -28,7 +28,7 @@ begins one, and an empty line ends a block. Tab completes, F1 or Shift-Tab shows
 what a name is. Up and Down go through what was run before, also in earlier
 screens. Ctrl-O expands what was cut, Ctrl-T shows the supervision tree, PgUp and
 PgDn scroll. Ctrl-C interrupts the cell that runs, else empties the text, and
-pressed twice leaves; so does Ctrl-D. The session ends with the screen.`,
+pressed twice leaves; so do Ctrl-D and exit. The session ends with the screen.`,
 		Run: func(ctx context.Context, _ []string) error {
 			in, isFile := a.In.(*os.File)
 			if !isFile || !a.Out.Terminal {

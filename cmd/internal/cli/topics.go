@@ -27,7 +27,8 @@ signal when INT, KILL or TERM ended it. Other commands use
   130  cancelled
 
 With --json the object on standard output says the same in "outcome", "healthy"
-or "state".`},
+or "state". Of code that ended itself, as with sys.exit(0), the outcome is "error":
+cells behind it were not run.`},
 		{Use: "environment", Short: "The environment variables that are read", Long: `COPPICE_PY                which tools agents get: 0 or bash, 1 or py, mix or both
 COPPICE_PYTHON_GATEWAY_URL
                           a Jupyter server that someone else runs; several,
@@ -61,7 +62,8 @@ COPPICE_START_TIMEOUT     how long a kernel, or the process that it comes from, 
 COPPICE_INTERRUPT_GRACE   how long interrupted code has to stop before its kernel is
                           ended (default: 1.5s)
 COPPICE_CALL_TIMEOUT      how long a call may take that names no timeout: 90s, 5m,
-                          seconds or none (default: 10m)
+                          seconds or none (default: 10m); coppice run and repl
+                          have no such limit
 COPPICE_KEEP_SESSIONS     1: the sessions of coppice serve outlive it when it is killed
                           (see --keep-sessions)
 COPPICE_HIBERNATE         whether coppice serve keeps sessions on disk that have no
@@ -117,6 +119,11 @@ in its own environment shows the data of charts and tables beside their pictures
   hibernate.key             the key that seals them; they are not encrypted
   agent/trace/              with COPPICE_PYTHON_IPC_TRACE: at most 64 MiB for a program
   artifacts/                long outputs, for 7 days and up to 2 GiB
+  workspaces/               the folders of workspaces that name none of their own
+  kept/                     what the next server takes over, with --keep-sessions
+  run/                      the socket of coppice serve, and the page that signs in
+  tool-runs/                the files that tools have made
+  cache/                    the code of tools, as Python has compiled it
   repl_history.jsonl        what was typed into coppice repl
   mcp-token, serve.json     what opens coppice mcp --http and coppice serve
 

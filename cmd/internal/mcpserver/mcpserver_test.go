@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
@@ -93,7 +94,27 @@ func call(t *testing.T, cs *mcp.ClientSession, tool string, args map[string]any)
 	t.Helper()
 	r, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool, Arguments: args})
 	require.NoError(t, err)
+	if content, ok := r.StructuredContent.(map[string]any); ok && content["state"] != nil {
+		require.NoError(t, promised(t).Validate(content), "clients may refuse what the schema does not have")
+	}
 	return r
+}
+
+// promised is the schema that the tools which run code say they answer by.
+func promised(t *testing.T) *jsonschema.Resolved {
+	t.Helper()
+	var s jsonschema.Schema
+	require.NoError(t, json.Unmarshal(mcpserver.ResultSchema, &s))
+	r, err := s.Resolve(nil)
+	require.NoError(t, err)
+	return r
+}
+
+// said is what a tool says it has done.
+func said(r *mcp.CallToolResult) string {
+	content, _ := r.StructuredContent.(map[string]any)
+	text, _ := content["done"].(string)
+	return text
 }
 
 func cells(code ...string) map[string]any {
@@ -157,7 +178,10 @@ func TestSessions(t *testing.T) {
 	require.Contains(t, list(), `"session":"default"`)
 	require.Contains(t, list(), `"state":"idle"`)
 
-	call(t, cs, "sessions_reset", map[string]any{"session": "a@b/c"})
+	require.Equal(t, "a@b/c: reset", said(call(t, cs, "sessions_reset", map[string]any{"session": "a@b/c"})))
+	for tool, what := range map[string]string{"sessions_interrupt": "interrupted", "sessions_reset": "reset", "sessions_close": "closed"} {
+		require.Equal(t, "none: no session of this name and working directory has a kernel; nothing was "+what, said(call(t, cs, tool, map[string]any{"session": "none"})))
+	}
 	args = cells("'x' in globals()")
 	args["session"] = "a@b/c"
 	require.Contains(t, text(call(t, cs, "python", args)), "False")

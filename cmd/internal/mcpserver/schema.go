@@ -9,7 +9,7 @@ var resultSchema = json.RawMessage(`{
   "required": ["outcome", "state", "text", "session", "cwd", "cells"],
   "properties": {
     "outcome": {"enum": ["ok", "error", "timeout", "cancelled", "lost", "not_started"], "description": "How the call ended."},
-    "state": {"enum": ["", "kept", "fresh", "lost"], "description": "What became of the session's variables; empty when nothing of the call ran."},
+    "state": {"enum": ["", "kept", "fresh", "restored", "lost"], "description": "What became of the session's variables; empty when nothing of the call ran."},
     "remedy": {"enum": ["retry", "more_time", "reset", "mend_request", "mend_setup"], "description": "What helps a call of which nothing ran."},
     "retry_after_ms": {"type": "integer"},
     "progress": {"type": "object", "description": "How far the call came: reach, begun of cells, stop, limit_ns, waited."},

@@ -3,12 +3,14 @@ package mcpserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -68,6 +70,10 @@ func (s *server) addSessions(m *mcp.Server) {
 			Annotations: &mcp.ToolAnnotations{DestructiveHint: one.destructive, OpenWorldHint: &no},
 		}, func(ctx context.Context, req *mcp.CallToolRequest, args sessionArgs) (*mcp.CallToolResult, done, error) {
 			at, session, err := s.sessionOf(req, args.Session, args.Cwd)
+			there := false
+			if err == nil {
+				there, err = s.there(ctx, session.Key())
+			}
 			if err == nil {
 				err = one.do(session, ctx)
 			}
@@ -77,9 +83,22 @@ func (s *server) addSessions(m *mcp.Server) {
 			if one.name == closeTool {
 				s.checkpoints.forget(at.name)
 			}
+			if !there {
+				return nil, done{at.shown + ": no session of this name and working directory has a kernel; nothing was " + one.done}, nil
+			}
 			return nil, done{at.shown + ": " + one.done}, nil
 		})
 	}
+}
+
+// there reports whether a session has a kernel, or is kept on disk.
+func (s *server) there(ctx context.Context, key messages.SessionKey) (bool, error) {
+	live, err := s.o.Host.Sessions(ctx)
+	if err != nil || slices.ContainsFunc(live, func(one coppice.SessionInfo) bool { return one.Key == key }) {
+		return err == nil, err
+	}
+	kept, err := s.o.Host.Hibernated(ctx)
+	return slices.ContainsFunc(kept, func(one hibernate.Asleep) bool { return one.Key == key }), err
 }
 
 // sessions lists those of the client that have a kernel.

@@ -15,7 +15,7 @@
 //
 // A cell that asks for input is answered in the place of the next cell's text.
 //
-//	typing ──Ctrl-C twice on empty text, or Ctrl-D──▶ left
+//	typing ──Ctrl-C twice on empty text, Ctrl-D, or exit──▶ left
 //
 // # Goroutines
 //

@@ -98,7 +98,7 @@ func TestACellThatFails(t *testing.T) {
 }
 
 // TestAnInterruptedCell ends, and the screen goes on; Ctrl-C twice on empty text leaves,
-// and so does Ctrl-D.
+// and so do Ctrl-D and exit.
 func TestAnInterruptedCell(t *testing.T) {
 	t.Parallel()
 	fake := &session{}
@@ -121,6 +121,11 @@ func TestAnInterruptedCell(t *testing.T) {
 		require.Nil(t, s.keys("x<backspace><ctrl+c>"), "another key was pressed in between")
 		require.IsType(t, tea.QuitMsg{}, s.keys("<ctrl+c>")())
 		require.IsType(t, tea.QuitMsg{}, s.keys("<ctrl+d>")())
+		for _, text := range []string{"exit", "quit", " exit() ", "quit()"} {
+			require.IsType(t, tea.QuitMsg{}, s.keys(text+"<enter>")(), text)
+			s.keys("<ctrl+u>")
+		}
+		require.Nil(t, s.keys("exit_code<enter>"))
 	})
 }
 

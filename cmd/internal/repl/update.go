@@ -1,6 +1,8 @@
 package repl
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -48,6 +50,9 @@ func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
+// goodbyes leave, as at the prompt of Python: the code of a session could not end the screen.
+var goodbyes = []string{"exit", "exit()", "quit", "quit()"}
+
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	name := msg.String()
 	if name != "ctrl+c" {
@@ -84,6 +89,9 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	case "pgdown":
 		m.scroll = max(0, m.scroll-m.height/2)
 	case "enter":
+		if m.running == nil && slices.Contains(goodbyes, strings.TrimSpace(m.editor.String())) {
+			return tea.Quit
+		}
 		m.enter()
 	case "alt+enter", "shift+enter", "ctrl+j":
 		m.editor.newline()
