@@ -51,15 +51,17 @@ func IsNotRegular(err error) bool {
 // TooLargeError says that a file holds more than is read. It stands in a
 // *fs.PathError, which names the path.
 type TooLargeError struct {
-	// Size is what it holds, in bytes; of a file that grows while it is read, or
-	// whose size the system does not tell, what is known: more than Max.
+	// Size is what it holds, in bytes. 0: the system does not tell, and more than Max.
 	Size int64
 	// Max is the bound, in bytes.
 	Max int64
 }
 
-// Error names both sizes, and the next step.
+// Error names the sizes that are known, and the next step.
 func (e *TooLargeError) Error() string {
+	if e.Size == 0 {
+		return fmt.Sprintf("holds more than %s, and no more are read; make it smaller", size(e.Max, 0))
+	}
 	return fmt.Sprintf("holds %s, and at most %s are read; make it smaller", size(e.Size, e.Max), size(e.Max, 0))
 }
 

@@ -3,6 +3,7 @@ package file_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -180,6 +181,9 @@ func TestGrows(t *testing.T) {
 	}
 	require.Equal(t, 1000, got)
 	require.True(t, file.IsTooLarge(err), err)
+	holds, statErr := f.Stat()
+	require.NoError(t, statErr)
+	require.ErrorContains(t, err, fmt.Sprintf("holds %d bytes, and at most 1000 bytes are read", holds.Size()))
 
 	_, err = f.Seek(0, io.SeekStart)
 	require.NoError(t, err)

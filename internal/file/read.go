@@ -54,13 +54,12 @@ const piece = 1 << 20
 // NewReader returns a reader of an open file which ends with ctx, and fails with a
 // *TooLargeError once it has given most bytes and there are more.
 func NewReader(ctx context.Context, f *os.File, most int64) io.Reader {
-	return &reader{ctx: ctx, in: f, name: f.Name(), left: most, most: most}
+	return &reader{ctx: ctx, in: f, left: most, most: most}
 }
 
 type reader struct {
 	ctx        context.Context
-	in         io.Reader
-	name       string
+	in         *os.File
 	left, most int64
 }
 
@@ -75,7 +74,7 @@ func (r *reader) Read(p []byte) (int, error) {
 	if int64(n) > r.left {
 		n = int(r.left)
 		r.left = 0
-		return n, tooLarge(r.name, r.most+1, r.most)
+		return n, tooLarge(r.in.Name(), r.size(), r.most)
 	}
 	r.left -= int64(n)
 	if err != nil && !errors.Is(err, io.EOF) && r.ctx.Err() != nil {
@@ -85,7 +84,16 @@ func (r *reader) Read(p []byte) (int, error) {
 }
 
 func (r *reader) ended() error {
-	return &fs.PathError{Op: "read", Path: r.name, Err: context.Cause(r.ctx)}
+	return &fs.PathError{Op: "read", Path: r.in.Name(), Err: context.Cause(r.ctx)}
+}
+
+// size is what the file holds, 0 when the system does not tell: one that grew may have
+// been cut since, and what is no regular file has none.
+func (r *reader) size() int64 {
+	if info, err := r.in.Stat(); err == nil && info.Mode().IsRegular() && info.Size() > r.most {
+		return info.Size()
+	}
+	return 0
 }
 
 func tooLarge(path string, size, most int64) error {

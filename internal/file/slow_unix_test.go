@@ -40,4 +40,5 @@ func TestSlow(t *testing.T) {
 	defer zero.Close()
 	_, err = file.ReadAll(t.Context(), zero, 3<<20)
 	require.True(t, file.IsTooLarge(err), err)
+	require.ErrorContains(t, err, "holds more than 3 MiB, and no more are read")
 }
