@@ -57,7 +57,7 @@ const (
 	ToolErrorSecret ToolErrorKind = "secret"
 	// ToolErrorSpawn: the process did not come up.
 	ToolErrorSpawn ToolErrorKind = "spawn"
-	// ToolErrorInput: the tool refused the inputs.
+	// ToolErrorInput: the inputs are not what tool.json declares, or the tool refused them.
 	ToolErrorInput ToolErrorKind = "input"
 	// ToolErrorTool: the tool failed.
 	ToolErrorTool ToolErrorKind = "tool"

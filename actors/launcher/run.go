@@ -70,6 +70,10 @@ func (l *Launcher) run(ctx context.Context, r Request, out messages.ToolOutlet) 
 		refused.Error = told
 		return refused, nil
 	}
+	if err := toolbox.CheckInputs(entry.Tool, r.Inputs); err != nil && r.fetch == "" {
+		refused.Error = &messages.ToolError{Kind: messages.ToolErrorInput, Message: err.Error(), Hint: "compare the inputs with those that tool.json declares"}
+		return refused, nil
+	}
 	run.Plan, run.Tool = l.planOf(entry), entry.ID
 	_, reply, err := supervisor.Begin[messages.ToolResult](l.actor, run)
 	if err != nil {
@@ -105,9 +109,6 @@ func (r Request) check(id string) *messages.ToolError {
 	}
 	if r.Timeout < 0 {
 		return wrong(fmt.Sprintf("the timeout %v is negative; use 0 for none", r.Timeout))
-	}
-	if err := toolbox.CheckInputs(r.Inputs); err != nil {
-		return wrong(err.Error())
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/coppice-run/coppice/internal/toolbox"
+	"github.com/coppice-run/coppice/internal/toolspec"
 	"github.com/coppice-run/coppice/messages"
 	fake "github.com/coppice-run/coppice/test/toolbox"
 )
@@ -139,9 +140,11 @@ func TestPinsOfWhatIsNotThere(t *testing.T) {
 
 func TestCheckInputs(t *testing.T) {
 	t.Parallel()
-	for text, fine := range map[string]bool{"": true, "{}": true, `{"a":1}`: true, "null": true, "[1]": false, "1": false, "{": false} {
-		require.Equal(t, fine, toolbox.CheckInputs(messages.RawJSON(text)) == nil, text)
+	tool := &toolspec.Tool{ID: "x", Inputs: []toolspec.Input{{Key: "a", Type: "number"}}}
+	for text, fine := range map[string]bool{"": true, "{}": true, `{"a":1}`: true, "null": true, "[1]": false, "1": false, "{": false, `{"a":"1"}`: false} {
+		require.Equal(t, fine, toolbox.CheckInputs(tool, messages.RawJSON(text)) == nil, text)
 	}
+	require.EqualError(t, toolbox.CheckInputs(tool, messages.RawJSON(`{"b":1,"c":2}`)), `the tool x has no input "b", "c"; it has a`)
 	require.True(t, toolbox.IsJSON([]byte(`[1]`)))
 	require.False(t, toolbox.IsJSON([]byte(`[1`)))
 }

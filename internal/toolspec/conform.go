@@ -124,26 +124,13 @@ func (o *Output) conform(p *problems, v *shaped) {
 	}
 	// A scalar may be wrapped: {"value": 3}.
 	if m, ok := v.object(); ok && len(m) <= 2 {
-		if inner, wrapped := m["value"]; wrapped && o.fits(forms, &shaped{raw: raw(inner)}) {
+		if inner, wrapped := m["value"]; wrapped && fits(forms, &shaped{raw: raw(inner)}) {
 			return
 		}
 	}
-	if !o.fits(forms, v) {
-		says := forms[0].says
-		for _, f := range forms[1:] {
-			says += ", or " + f.says
-		}
-		p.add(o.Key, "%s of type %s is expected to be %s, and is %s", "an output", o.Type, says, v.is())
+	if !fits(forms, v) {
+		p.add(o.Key, "%s of type %s is expected to be %s, and is %s", "an output", o.Type, says(forms), v.is())
 	}
-}
-
-func (o *Output) fits(forms []shape, v *shaped) bool {
-	for _, f := range forms {
-		if f.ok(v) {
-			return true
-		}
-	}
-	return false
 }
 
 // Lines writes problems one a line, at most limit of them.

@@ -13,7 +13,7 @@ func (t *Tool) InputSchema() json.RawMessage {
 			continue
 		}
 		properties[in.Key] = in.schema()
-		if in.Required && len(in.Default) == 0 && in.ShowIf == nil {
+		if in.required() {
 			required = append(required, in.Key)
 		}
 	}

@@ -342,6 +342,39 @@ func TestFilesOfARun(t *testing.T) {
 	require.Contains(t, r.Error.Message, `the run id "../../escape"`)
 }
 
+// TestInputsThatAreNotDeclared are refused whoever gives them, and start nothing.
+func TestInputsThatAreNotDeclared(t *testing.T) {
+	t.Parallel()
+	h := start(t, launcher.Options{}, toolbox.Tool{ID: "x"}, toolbox.Tool{ID: "needs", Set: map[string]any{
+		"inputs": []any{input("do", "text", "required", true), input("n", "number")},
+	}})
+	list, err := h.Functions(t.Context())
+	require.NoError(t, err)
+	call := map[string]func(context.Context, messages.RawJSON) (messages.RawJSON, error){}
+	for _, f := range list {
+		call[f.Tool] = f.Call
+	}
+	for name, tc := range map[string]struct{ tool, inputs, says string }{
+		"unknown":         {"x", `{"nope":1}`, `the tool x has no input "nope"; it has do, arg`},
+		"missing":         {"needs", `{"n":1}`, `the tool needs needs the input "do", a string`},
+		"of another type": {"needs", `{"do":"echo","n":"one"}`, `the input "n" of the tool needs is expected to be a number, and is a string`},
+		"no object":       {"x", `[]`, "the inputs are not a JSON object"},
+	} {
+		r, err := h.Run(t.Context(), launcher.Request{Tool: tc.tool, Inputs: []byte(tc.inputs)})
+		require.NoError(t, err, name)
+		require.Equal(t, messages.OutcomeNotStarted, r.Outcome, name)
+		require.Equal(t, messages.ToolErrorInput, r.Error.Kind, name)
+		require.Contains(t, r.Error.Message, tc.says, name)
+		require.Contains(t, r.Error.Hint, "those that tool.json declares", name)
+		r, err = h.Stream(t.Context(), launcher.Request{Tool: tc.tool, Inputs: []byte(tc.inputs)}, func(messages.ToolEvent) error { return nil })
+		require.NoError(t, err, name)
+		require.Equal(t, messages.ToolErrorInput, r.Error.Kind, name)
+		_, err = call[tc.tool](t.Context(), []byte(tc.inputs))
+		require.ErrorContains(t, err, tc.says, name)
+		require.Zero(t, h.tool(tc.tool).Spawns, name)
+	}
+}
+
 // TestFunctions are what a model or a Python cell is offered.
 func TestFunctions(t *testing.T) {
 	t.Parallel()

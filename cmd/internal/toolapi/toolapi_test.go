@@ -104,6 +104,7 @@ func TestRoutes(t *testing.T) {
 		{"POST", "/api/tools/a/run", `{"input":{}}`, 400, `unknown field`},
 		{"POST", "/api/tools/a/run", `{"timeout_seconds":-1}`, 400, "timeout_seconds must be from 0 to 86400"},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"422"}}`, 422, "n: not a number"},
+		{"POST", "/api/tools/a/run", `{"inputs":{"nope":1}}`, 422, `the tool a has no input \"nope\"; it has do, arg`},
 		{"POST", "/api/tools/a/run", `{"inputs":{"do":"raise"}}`, 502, "it broke"},
 		{"POST", "/api/tools/short/run", `{"inputs":{"do":"sleep","arg":60}}`, 504, "ResourceLimitExceeded: runtime"},
 		{"POST", "/api/tools/bad/run", `{}`, 502, "no good start"},
@@ -146,6 +147,7 @@ func TestFilesAndSuggestions(t *testing.T) {
 	s := serve(t, toolapi.Options{}, toolbox.Tool{ID: "a", Set: map[string]any{"inputs": []any{
 		map[string]any{"key": "city", "label": "City", "type": "autocomplete", "endpoint": "cities", "required": false},
 		map[string]any{"key": "do", "label": "Do", "type": "text", "required": false},
+		map[string]any{"key": "arg", "label": "Argument", "type": "json", "required": false},
 	}}})
 	status, body := s.ask("GET", "/api/tools/a/autocomplete/cities?q=Bo", "")
 	require.Equal(t, 200, status)

@@ -225,7 +225,8 @@ func (a *app) inputs(ctx context.Context, t *launcher.Spec, f runFlags) (json.Ra
 		case !ok:
 			return nil, console.Usagef("-i wants KEY=VALUE, not %q", kv)
 		case i < 0:
-			return nil, console.Usagef("the tool %s has no input %q; it has %s", t.ID, key, inputKeys(t))
+			all[key] = inputValue("text", value) // it is refused below, with the others
+			continue
 		}
 		in := &t.Inputs[i]
 		if file, isFile := strings.CutPrefix(value, "@"); isFile && in.IsFile() {
@@ -249,7 +250,19 @@ func (a *app) inputs(ctx context.Context, t *launcher.Spec, f runFlags) (json.Ra
 		}
 		all[key] = v
 	}
+	// The launcher looks at them too; here they are the command line's mistake.
+	if wrong := t.CheckInputs(all); len(wrong) > 0 {
+		return nil, console.Usagef("%s", strings.Join(texts(wrong), "; "))
+	}
 	return json.Marshal(all)
+}
+
+func texts(problems []launcher.Problem) []string {
+	list := make([]string, 0, len(problems))
+	for _, p := range problems {
+		list = append(list, p.String())
+	}
+	return list
 }
 
 // inputFile is a file as an input has it.
@@ -263,14 +276,6 @@ func inputFile(ctx context.Context, name string) (json.RawMessage, error) {
 		kind = "application/octet-stream"
 	}
 	return json.Marshal(map[string]string{"filename": filepath.Base(name), "content_type": kind, "data": base64.StdEncoding.EncodeToString(data)})
-}
-
-func inputKeys(t *launcher.Spec) string {
-	keys := make([]string, 0, len(t.Inputs))
-	for i := range t.Inputs {
-		keys = append(keys, t.Inputs[i].Key)
-	}
-	return strings.Join(keys, ", ")
 }
 
 // inputValue reads a value of the command line: JSON for the types that are not

@@ -174,6 +174,8 @@ func TestByThemselves(t *testing.T) {
 		"run none":             {args: []string{"run", "none"}, code: 2, told: `no such tool: "none"`},
 		"run, timeout":         {args: []string{"run", "shout", "--timeout", "x"}, code: 2, told: "--timeout must be a number"},
 		"run, an input":        {args: []string{"run", "shout", "-i", "nope=1"}, code: 2, told: `has no input "nope"; it has text`},
+		"run, an input in all": {args: []string{"run", "shout", "--inputs", `{"nope":1}`}, code: 2, told: `the tool shout has no input "nope"; it has text`},
+		"run, a wrong type":    {args: []string{"run", "shout", "--inputs", `{"text":1}`}, code: 2, told: `the input "text" of the tool shout is expected to be a string, and is a number`},
 		"run, no input":        {args: []string{"run", "shout", "-i", "text"}, code: 2, told: "-i wants KEY=VALUE"},
 		"run, inputs":          {args: []string{"run", "shout", "--inputs", "["}, code: 2, told: "--inputs is not a JSON object"},
 		"run, no file":         {args: []string{"run", "shout", "--inputs", "@/none"}, code: 2, told: "read the inputs: "},
