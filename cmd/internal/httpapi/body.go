@@ -97,7 +97,7 @@ type noKernel struct{ key messages.SessionKey }
 
 // Error says so, and how to find those that have one.
 func (e noKernel) Error() string {
-	return fmt.Sprintf("no session %s has a kernel; it may have ended, or have another working directory: GET /api/sessions and coppice sessions list have those that there are", e.key)
+	return fmt.Sprintf("no session %s has a kernel; it may have ended, be kept on disk until its next call, or have another working directory: coppice sessions list (GET /api/sessions) has those that there are", e.key)
 }
 
 // Is matches what is not there.
