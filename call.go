@@ -50,8 +50,11 @@ func (h *Host) begin(exec *messages.Execute) time.Time {
 func (h *Host) perform(ctx context.Context, c call, extra ...sinks.Sink) (messages.Result, error) {
 	out, err := h.hub.Open(ctx, c.exec, extra...)
 	if err != nil {
-		if ctx.Err() == nil {
+		switch {
+		case ctx.Err() == nil:
 			err = ErrClosed // the sinks end with the host
+		case !errors.Is(err, ErrClosed):
+			return c.unsent(ctx), err
 		}
 		return refused(c.exec, err), err
 	}
@@ -140,15 +143,33 @@ func (c call) interrupt(ctx context.Context) messages.Interrupt {
 	return i
 }
 
+// unsent is the result of a call whose caller had left before it was made: as that of one who
+// leaves while it waits.
+func (c call) unsent(ctx context.Context) messages.Result {
+	r := messages.NotStarted(c.exec, "", "", "")
+	r.Outcome, r.Progress.Stop = messages.OutcomeCancelled, messages.StopCancel
+	if c.interrupt(ctx).Cause == messages.CauseTimeout { // how long the caller had is not known here
+		r.Outcome, r.Progress.Stop, r.Remedy = messages.OutcomeTimeout, messages.StopDeadline, messages.RemedyMoreTime
+	}
+	r.Reason = r.Progress.NotRun()
+	r.Text = sinks.BuildText(r)
+	return r
+}
+
 // refused is the result of a call that was not made.
 func refused(exec messages.Execute, err error) messages.Result {
-	why := messages.RefusedRequest
-	if errors.Is(err, ErrClosed) {
+	why, reason, gone := messages.RefusedRequest, err.Error(), false
+	ended, is := errors.AsType[*workspace.EndedError](err)
+	switch {
+	case errors.Is(err, ErrClosed), is && ended.Reason == workspace.ReasonShutdown:
 		why = messages.RefusedDraining
-	} else if _, ended := errors.AsType[*workspace.EndedError](err); ended {
-		why = messages.RefusedClosed
+	case is:
+		why, reason, gone = messages.RefusedClosed, reason+"; "+messages.WorkspaceGone, true
 	}
-	r := messages.NotStarted(exec, "", why, err.Error())
+	r := messages.NotStarted(exec, "", why, reason)
+	if gone {
+		r.Remedy = messages.RemedyRequest
+	}
 	r.Text = sinks.BuildText(r)
 	return r
 }
@@ -227,10 +248,10 @@ func events(ctx context.Context, execute func(context.Context, sinks.Sink) (mess
 // grace, the end of the output, 2 s for what primitives do at the end of a call (10 s
 // while ctx lasts), and 30 s for sinks that take results (the audit log).
 //
-// The error is a *RequestError, ErrClosed after Shutdown, that of a ctx which had
-// ended before, or a *[messages.NotStartedError] when no kernel took the call, which
-// matches [messages.ErrOverloaded] when there was no place: nothing ran then, and the
-// result says not_started. What became of code that ran is the result's to say:
+// The error is a *RequestError, ErrClosed after Shutdown, or a *[messages.NotStartedError]
+// when no kernel took the call, which matches [messages.ErrOverloaded] when there was no place:
+// nothing ran then, and the result says not_started. It is that of a ctx which had ended
+// before: the result says cancelled, or timeout for a deadline, and that nothing ran. What became of code that ran is the result's to say:
 // [messages.Result.Err] is nil only for code that ran to its end.
 func (s *Session) Execute(ctx context.Context, r Request) (messages.Result, error) {
 	return told(s.execute(ctx, r))

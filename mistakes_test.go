@@ -3,6 +3,7 @@ package coppice_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,6 +77,30 @@ func TestMistakesAreErrors(t *testing.T) {
 	r, err := s.Execute(ctx, one)
 	require.NoError(t, err)
 	require.Equal(t, messages.OutcomeOK, r.Outcome, "none of it has cost the session anything")
+
+	gone, cancel := context.WithCancel(ctx)
+	cancel()
+	late, cancel := context.WithDeadline(ctx, time.Now().Add(-time.Second))
+	defer cancel()
+	for _, tt := range []struct {
+		ctx     context.Context
+		err     error
+		outcome messages.Outcome
+		remedy  messages.Remedy
+		text    string
+	}{
+		{gone, context.Canceled, messages.OutcomeCancelled, "", "Command aborted: it was not sent, and the code was not run."},
+		{late, context.DeadlineExceeded, messages.OutcomeTimeout, messages.RemedyMoreTime, "Command timed out at the deadline of its caller: it was not sent, and the code was not run."},
+	} {
+		r, err := s.Execute(tt.ctx, one)
+		require.ErrorIs(t, err, tt.err)
+		require.Equal(t, tt.outcome, r.Outcome)
+		require.Empty(t, r.Refusal, "nothing is wrong with the request")
+		require.Equal(t, tt.remedy, r.Remedy)
+		require.False(t, r.Ran())
+		require.Contains(t, r.Text, tt.text)
+		require.ErrorIs(t, r.Err(), tt.err)
+	}
 
 	require.True(t, host.Shutdown(none).Clean())
 	require.True(t, host.Shutdown(ctx).Clean(), "a second end is the first one's")

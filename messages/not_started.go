@@ -17,7 +17,8 @@ const (
 	// RefusedResetting: the call asked for a reset, and that of another call was still
 	// under way.
 	RefusedResetting Refusal = "resetting"
-	// RefusedClosed: the session was closed while the call waited.
+	// RefusedClosed: the session was closed while the call waited, or its workspace has ended; then
+	// the remedy is RemedyRequest.
 	RefusedClosed Refusal = "session_closed"
 	// RefusedDraining: the host shuts down, or has.
 	RefusedDraining Refusal = "draining"
@@ -47,7 +48,8 @@ const (
 	RemedyMoreTime Remedy = "more_time"
 	// RemedyReset: the session is to be reset.
 	RemedyReset Remedy = "reset"
-	// RemedyRequest: the request is to be mended.
+	// RemedyRequest: the request is to be mended, or what it names to be made, such as a
+	// workspace that has ended.
 	RemedyRequest Remedy = "mend_request"
 	// RemedySetup: Python, or the machine, is to be mended; coppice doctor says how.
 	RemedySetup Remedy = "mend_setup"
@@ -80,6 +82,9 @@ func (r Refusal) Remedy() (Remedy, int64) {
 		return "", 0
 	}
 }
+
+// WorkspaceGone is what can be done about a call of a workspace that has ended, in words.
+const WorkspaceGone = "make the workspace anew, or use another one"
 
 // Pending are the results of cells that have not begun.
 func Pending(cells []Cell) []CellResult {

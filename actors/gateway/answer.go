@@ -46,6 +46,9 @@ func (c *call) step(s *supervisor.Supervisor) string {
 func (h *handler) unserved(c *call, why *supervisor.ServiceError) messages.Result {
 	r := messages.NotStarted(c.exec, h.o.Name, refusal(why), reason(why))
 	r.Progress.Reach, r.Progress.Waited = c.waits.reach, c.waits.Waited
+	if r.Refusal == messages.RefusedClosed && errors.Is(why.Exit.Err, errWorkspace) { // it would meet the same end
+		r.Remedy, r.Reason = messages.RemedyRequest, r.Reason+"; "+messages.WorkspaceGone
+	}
 	if c.exec.Resumed && !why.Dispatched { // the one who has begun it is gone
 		r.Reason = "an earlier host had begun the call, and this one could not go on with it: " + r.Reason
 	}

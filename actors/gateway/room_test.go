@@ -97,8 +97,27 @@ func TestAClosedSessionNeedsNoRoom(t *testing.T) {
 		closed, other := tr.begin(call("a", "closed", "x")), tr.begin(call("b", "other", "x"))
 		time.Sleep(time.Second)
 		tr.ask(messages.Close{Key: key("closed")})
-		require.Equal(t, messages.RefusedClosed, tr.wait(closed).Refusal)
+		refused := tr.wait(closed)
+		require.Equal(t, messages.RefusedClosed, refused.Refusal)
+		require.Equal(t, messages.RemedyRetry, refused.Remedy, "the session is made anew")
 		require.Equal(t, messages.OutcomeOK, tr.wait(other).Outcome)
+	})
+}
+
+// A call that waits when its workspace ends would not be served if it were made again.
+func TestACallOfAnEndedWorkspaceIsToBeMended(t *testing.T) {
+	inTree(t, gateway.Options{}, func(t *testing.T, tr *tree) {
+		in := func(id, code string) messages.Execute {
+			exec := call(id, "s", code)
+			exec.Key.Workspace = "w"
+			return exec
+		}
+		tr.begin(in("a", "sleep 10s"))
+		waits := tr.begin(in("b", "x"))
+		require.True(t, tr.ask(messages.EndWorkspace{Workspace: "w", Reason: "the workspace w has ended: it was asked to end"}))
+		r := tr.wait(waits)
+		require.Equal(t, [2]string{"session_closed", "mend_request"}, [2]string{string(r.Refusal), string(r.Remedy)})
+		require.Equal(t, "the session was closed: the workspace w has ended: it was asked to end; make the workspace anew, or use another one", r.Reason)
 	})
 }
 

@@ -8,6 +8,9 @@ import (
 	"github.com/coppice-run/coppice/supervisor"
 )
 
+// errWorkspace ends the kernels of a workspace that ends. It is an errClosed.
+var errWorkspace = fmt.Errorf("%w", errClosed)
+
 // ending is a workspace whose kernels end.
 type ending struct {
 	work supervisor.Work
@@ -27,7 +30,7 @@ func (h *handler) endWorkspace(s *supervisor.Supervisor, w supervisor.Work, m me
 	if h.o.Hibernation != nil {
 		h.o.Hibernation.ForgetWorkspace(m.Workspace)
 	}
-	closed := fmt.Errorf("%w: %s", errClosed, m.Reason)
+	closed := fmt.Errorf("%w: %s", errWorkspace, m.Reason)
 	for child := range e.left {
 		h.close(s, child, closed)
 	}

@@ -72,9 +72,12 @@ func TestSessionsOfWorkspaces(t *testing.T) {
 			require.Contains(t, []messages.Outcome{messages.OutcomeCancelled, messages.OutcomeNotStarted}, r.Outcome)
 		}
 		require.NoDirExists(t, made.Folder())
-		_, err = inside.Execute(t.Context(), cells("1"))
+		late, err := inside.Execute(t.Context(), cells("1"))
 		_, ended := errors.AsType[*workspace.EndedError](err)
 		require.True(t, ended, "%v", err)
+		require.Equal(t, messages.RefusedClosed, late.Refusal)
+		require.Equal(t, messages.RemedyRequest, late.Remedy, "the same call would not be served")
+		require.Contains(t, late.Text, "it was asked to end; make the workspace anew, or use another one.")
 		require.Contains(t, run(t, outside, cells("x = 2; x")).Text, "2", "other sessions go on")
 	})
 }

@@ -134,6 +134,10 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 // failed is the result of an execution that failed beside its cells. Whether one of them
 // ran is theirs to say: a notebook may have run that could not be saved.
 func failed(result messages.Result, err error) messages.Result {
+	if !result.Ran() && (result.Outcome == messages.OutcomeCancelled || result.Outcome == messages.OutcomeTimeout) &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)) {
+		return result // it ended before it was sent, and says so
+	}
 	result.Reason, result.Text = err.Error(), strings.TrimPrefix(result.Text+"\n\n"+err.Error(), "\n\n")
 	if !result.Ran() {
 		result.Outcome, result.State, result.Text = messages.OutcomeNotStarted, "", err.Error()
