@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/coppice-run/coppice/internal/hostcall"
+	"github.com/coppice-run/coppice/internal/toolbox"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -23,6 +24,10 @@ type Function struct {
 	// Schema describes the arguments as a JSON Schema (draft 2020-12) of type
 	// object.
 	Schema messages.RawJSON `json:"schema"`
+	// Signature is the arguments as Python writes them, with the brackets, and Arguments
+	// a line about each.
+	Signature string `json:"-"`
+	Arguments string `json:"-"`
 	// Call makes a run with arguments that are a JSON object, and returns the
 	// outputs as a JSON object. The error is a *messages.ToolError when the run
 	// did not end well, or [ErrClosed]. The end of ctx cancels the run.
@@ -50,6 +55,7 @@ func (l *Launcher) Functions(ctx context.Context) ([]Function, error) {
 		taken[name] = true
 		list = append(list, Function{
 			Name: name, Tool: e.ID, Description: describe(e.Tool), Schema: e.Tool.InputSchema(), Call: l.caller(e.ID), Label: e.Tool.Name,
+			Signature: toolbox.Signature(e.Tool), Arguments: toolbox.InputLines(e.Tool),
 		})
 	}
 	return list, nil
@@ -114,7 +120,7 @@ func (l *Launcher) HostFunctions(ctx context.Context) ([]hostcall.Function, erro
 	}
 	hosts := make([]hostcall.Function, 0, len(list))
 	for _, f := range list {
-		hosts = append(hosts, hostcall.Function{Name: f.Name, Description: f.Description, Call: func(ctx context.Context, args messages.RawJSON) (any, error) {
+		hosts = append(hosts, hostcall.Function{Name: f.Name, Description: f.Description, Signature: f.Signature, Help: f.Arguments, Call: func(ctx context.Context, args messages.RawJSON) (any, error) {
 			outputs, err := f.Call(ctx, args)
 			if told, ok := errors.AsType[*messages.ToolError](err); ok {
 				return nil, &messages.HostError{Type: raised(told.Kind), Message: told.Message}

@@ -29,6 +29,9 @@ type Function struct {
 	// Signature is what the function takes, as Python writes it, with the brackets:
 	// "(query: str, limit: int = ...)". "": it is not known. [Of] derives it.
 	Signature string
+	// Help is what help(tool.search) says below that: lines about the arguments, say. "":
+	// nothing.
+	Help string
 	// Call serves one call. args is a JSON object with the arguments. The value
 	// is sent as JSON. ctx ends when the cell does, when the code gives the call
 	// up, and after Timeout; a function that goes on regardless holds nothing up,

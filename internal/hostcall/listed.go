@@ -17,6 +17,7 @@ type Listed struct {
 	Name        string `json:"name"`
 	Signature   string `json:"signature"`
 	Description string `json:"description"`
+	Help        string `json:"help,omitempty"`
 }
 
 // list is what the call's code can call, by name.
@@ -28,7 +29,7 @@ func (d *Calls) list(ctx context.Context) []Listed {
 	maps.Copy(all, d.functions)
 	list := make([]Listed, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		list = append(list, Listed{name, all[name].Signature, all[name].Description})
+		list = append(list, Listed{name, all[name].Signature, all[name].Description, all[name].Help})
 	}
 	return list
 }

@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// required says that a run has to be given the input: it has no default, and is shown
-// whatever the others are.
-func (in *Input) required() bool {
+// MustBeGiven reports whether a run has to be given the input: it has no default, and is
+// shown whatever the others are.
+func (in *Input) MustBeGiven() bool {
 	return in.Required && len(in.Default) == 0 && in.ShowIf == nil && in.Type != "hidden"
 }
 
@@ -33,7 +33,7 @@ func (t *Tool) CheckInputs(given map[string]json.RawMessage) []Problem {
 	}
 	for i := range t.Inputs {
 		in := &t.Inputs[i]
-		if _, there := given[in.Key]; !there && in.required() {
+		if _, there := given[in.Key]; !there && in.MustBeGiven() {
 			p.add("", "the tool %s needs the input %q, %s", t.ID, in.Key, in.form(t))
 		}
 	}

@@ -13,7 +13,7 @@ func (t *Tool) InputSchema() json.RawMessage {
 			continue
 		}
 		properties[in.Key] = in.schema()
-		if in.required() {
+		if in.MustBeGiven() {
 			required = append(required, in.Key)
 		}
 	}

@@ -96,6 +96,15 @@ for name, do in ("my_tool", "422"), ("my_tool", "raise"), ("none", "echo"):
 	require.Contains(t, result.Text, "ValueError the tool refused the inputs (status 422): n: not a number")
 	require.Contains(t, result.Text, "RuntimeError: it broke")
 	require.Contains(t, result.Text, "there is no host function none; there are my_tool")
+	result, err = h.Session("s").Execute(t.Context(), coppice.Request{Timeout: patience, Cells: []messages.Cell{{Code: `help(tool.my_tool)
+try:
+    tool.my_tool(nope=1)
+except ValueError as e:
+    print(e)`}}})
+	require.NoError(t, err)
+	require.Contains(t, result.Text, `tool.my_tool(do: str = "echo", arg = ...): my-tool. Returns result (tree).`)
+	require.Contains(t, result.Text, "do: str = \"echo\"  Do\n")
+	require.Contains(t, result.Text, `the tool my-tool has no input "nope"; it has do, arg`)
 
 	root, err := h.Snapshot(t.Context())
 	require.NoError(t, err)

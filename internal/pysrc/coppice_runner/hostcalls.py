@@ -176,7 +176,8 @@ class _Function:
     def __doc__(self) -> str:  # type: ignore[override]
         for known in self._owner._listed():
             if known["name"] == self._name:
-                return f"tool.{_line(known)}"
+                more = (known.get("help") or "").strip()
+                return f"tool.{_line(known)}" + (f"\n\n{more}" if more else "")
         return f"tool.{self._name}: the host lists no such function; dir(tool) names those that there are."
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -50,7 +50,7 @@ class ValuesTest(unittest.TestCase):
     def test_what_can_be_called_is_seen(self):
         def host(call):
             if call.kind == "functions":
-                return {"ok": True, "value": [{"name": "price", "signature": "(name: str)", "description": "What something\n costs."}, {"name": "a-b"}]}
+                return {"ok": True, "value": [{"name": "price", "signature": "(name: str)", "description": "What something\n costs.", "help": "Arguments:\n  name: str  Whose."}, {"name": "a-b"}]}
             if call.name == "list_primitives":
                 return {"ok": True, "value": ["lib.a", "lib.in.b", "runtime.list_primitives"]}
             return {"ok": True, "value": "<spec>" + call.args, "next_steps": ["no"]}
@@ -58,7 +58,9 @@ class ValuesTest(unittest.TestCase):
         tool, runtime = hostcalls.Tool(host), hostcalls.Runtime(host)
         self.assertEqual(["a-b", "price"], dir(tool))
         self.assertIn("\n    tool.price(name: str): What something costs.\n    tool.a-b(...)\n", pydoc.render_doc(tool, renderer=pydoc.plaintext))
-        self.assertIn("tool.price(name: str): What something costs.", pydoc.render_doc(tool.price, renderer=pydoc.plaintext))
+        self.assertIn("      name: str  Whose.\n", pydoc.render_doc(tool.price, renderer=pydoc.plaintext))
+        self.assertEqual("tool.price(name: str): What something costs.\n\nArguments:\n  name: str  Whose.", tool.price.__doc__)
+        self.assertEqual("tool.a-b(...)", tool["a-b"].__doc__)
         self.assertIn("lists no such function", tool.other.__doc__)
         self.assertEqual(["call", "lib", "list_primitives", "next_steps"], dir(runtime))
         self.assertEqual(["a", "in"], dir(runtime.lib))
