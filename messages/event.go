@@ -1,6 +1,9 @@
 package messages
 
-import "fmt"
+import (
+	"fmt"
+	"strconv"
+)
 
 // Event is something that happened while a call ran. The types in this file
 // are all there are.
@@ -108,6 +111,22 @@ type ErrorDetails struct {
 	// Traceback holds the lines that the kernel sent, with their colours.
 	Traceback []string `json:"traceback,omitempty"`
 	ErrorPlace
+}
+
+// ExitStatus is what Python would have ended with, had it been a script: of SystemExit
+// the number in it, and 0 without one; 1 of all else, and where e is nil.
+func (e *ErrorDetails) ExitStatus() int {
+	switch {
+	case e == nil || e.Name != "SystemExit":
+		return 1
+	case e.Message == "" || e.Message == "None":
+		return 0
+	}
+	status, err := strconv.Atoi(e.Message)
+	if err != nil {
+		return 1
+	}
+	return status & 0xff
 }
 
 // ErrorPlace says where in the user's code an exception came from. Its members

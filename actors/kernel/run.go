@@ -356,7 +356,7 @@ func (r *run) judge(cell *messages.CellResult, reply CellReply, err error) {
 	case messages.OutcomeOK:
 		cell.Status, cell.ExitCode = messages.CellComplete, &code
 	case messages.OutcomeError:
-		if code = 1; reply.ExitCode != nil {
+		if code = reply.Error.ExitStatus(); reply.ExitCode != nil {
 			code = *reply.ExitCode
 		}
 		cell.Status, cell.ExitCode = messages.CellError, &code

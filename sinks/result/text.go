@@ -154,6 +154,9 @@ func raised(r messages.Result, at int) string {
 	if len(r.Cells) < 2 || at < 0 {
 		return fmt.Sprintf("Command exited with code %d", code)
 	}
+	if code == 0 { // of code that ended itself, as with sys.exit(0)
+		return fmt.Sprintf("Cell %d ended the call (exit code 0).%s", at+1, earlier(r, at))
+	}
 	return fmt.Sprintf("Cell %d failed (exit code %d).%s Fix only cell %d.", at+1, code, earlier(r, at), at+1)
 }
 

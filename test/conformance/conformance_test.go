@@ -243,8 +243,8 @@ var behaviours = map[string][]step{
 	},
 	"sys.exit and quit are no way around a result": {
 		{cells: []string{"x = 1"}},
-		{cells: []string{"import sys\nsys.exit(3)"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
-		{cells: []string{"raise SystemExit"}, outcome: raised, state: kept},
+		{cells: []string{"import sys\nsys.exit(3)"}, outcome: raised, contains: []string{"SystemExit", "Command exited with code 3"}, state: kept},
+		{cells: []string{"raise SystemExit", "1"}, outcome: raised, contains: []string{"Cell 1 ended the call (exit code 0)."}, state: kept},
 		{cells: []string{"exit()"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
 		{cells: []string{"quit(3)"}, outcome: raised, contains: []string{"SystemExit"}, state: kept},
 		{cells: []string{"quit"}, contains: []string{"Use quit()"}, state: kept},

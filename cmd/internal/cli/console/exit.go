@@ -84,7 +84,7 @@ func EndedBy(r messages.Result) error {
 	if r.Outcome == messages.OutcomeError && len(r.Cells) > 0 && r.Exceeded == nil {
 		// The first cell that raises is the last one that ran.
 		for _, c := range r.Cells {
-			if c.Error != nil && c.Error.Name == "SystemExit" && (c.Error.Message == "" || c.Error.Message == "0" || c.Error.Message == "None") {
+			if c.Error != nil && c.Error.ExitStatus() == 0 {
 				return nil
 			}
 		}
