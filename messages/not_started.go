@@ -1,5 +1,10 @@
 package messages
 
+import (
+	"fmt"
+	"strings"
+)
+
 // Refusal says why the code of a call never reached a kernel.
 type Refusal string
 
@@ -85,6 +90,19 @@ func (r Refusal) Remedy() (Remedy, int64) {
 
 // WorkspaceGone is what can be done about a call of a workspace that has ended, in words.
 const WorkspaceGone = "make the workspace anew, or use another one"
+
+// UnknownKernelError says that a session names a kernelspec that the server of its kernels does
+// not have: the request of its calls is wrong.
+type UnknownKernelError struct {
+	// Name is what was asked for, and Known what there is, sorted.
+	Name  string
+	Known []string
+}
+
+// Error names both.
+func (e *UnknownKernelError) Error() string {
+	return fmt.Sprintf("the server has no kernel called %q; it has %s (--kernel, Options.KernelName, OnKernel)", e.Name, strings.Join(e.Known, ", "))
+}
 
 // Pending are the results of cells that have not begun.
 func Pending(cells []Cell) []CellResult {

@@ -81,6 +81,9 @@ func exceeded(why *supervisor.ServiceError) *messages.ResourceLimitExceeded {
 
 // refusal is why in one word.
 func refusal(why *supervisor.ServiceError) messages.Refusal {
+	if _, unknown := errors.AsType[*messages.UnknownKernelError](why); unknown { // however often it was tried
+		return messages.RefusedRequest
+	}
 	switch {
 	case errors.Is(why, supervisor.ErrOverloaded):
 		return messages.RefusedOverloaded

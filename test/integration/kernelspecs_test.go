@@ -47,6 +47,9 @@ func TestSessionsNameTheirKernels(t *testing.T) {
 	r = run(t, on("nope"), cells("1"))
 	require.Equal(t, messages.OutcomeNotStarted, r.Outcome)
 	require.Contains(t, r.Text, `no kernel called "nope"`)
+	require.NotContains(t, r.Text, "/api/kernels", "that is no matter of who made the call")
+	require.Equal(t, messages.RefusedRequest, r.Refusal)
+	require.Equal(t, messages.RemedyRequest, r.Remedy)
 
 	// What a session can do is what its own backend can.
 	copies, err := on("coppice").Fork(t.Context(), coppice.ForkOptions{})

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -230,8 +229,7 @@ func (b *Backend) explain(ctx context.Context, server *Endpoint, name string, er
 	if _, known := specs.Specs[name]; serr != nil || known {
 		return err
 	}
-	names := slices.Sorted(maps.Keys(specs.Specs))
-	return fmt.Errorf("the server has no kernel called %q; it has %s (--kernel, Options.KernelName): %w", name, strings.Join(names, ", "), err)
+	return &messages.UnknownKernelError{Name: name, Known: slices.Sorted(maps.Keys(specs.Specs))} // the status says nothing more
 }
 
 // prepare sets up the interpreter's process and learns who it is. Only Python
