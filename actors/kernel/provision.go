@@ -323,9 +323,13 @@ type Secretive interface {
 // its host has ended.
 type Closer interface{ Close() error }
 
+// ErrUnkeptLimits is matched by the error of a backend of Jupyter kernels about limits that it does not know.
+var ErrUnkeptLimits = errors.New("the gateway backend has no limits of a session but Runtime and Files; use the runner backend, or limit all of a workspace (workspace.Total)")
+
 // Limits bound what one session uses. 0: no limit. A result whose code met one has
 // Exceeded set. A backend refuses limits that it cannot keep: that of Jupyter
-// kernels knows Runtime alone.
+// kernels knows Runtime, and Files unless somebody else runs its server; its error
+// matches ErrUnkeptLimits.
 //
 // On Linux, where the control group of the host (version 2) is left to it, every session
 // of a host with limits gets one of its own, and Memory and Processes hold for all that the

@@ -205,7 +205,7 @@ func (p provisioner) Provision(s kernel.Site) (kernel.Backend, error) {
 	case s.Limits.Negative():
 		return nil, fmt.Errorf("a limit of sessions is negative: %+v", s.Limits)
 	case s.Limits != only:
-		return nil, errors.New("the gateway backend has no limits of a session but Runtime and Files; use the runner backend, or limit all of a workspace (workspace.Total)")
+		return nil, kernel.ErrUnkeptLimits
 	case s.Limits.Files > 0 && o.URL != "":
 		return nil, errors.New("the files of kernels cannot be limited on a server that somebody else runs; leave Files out")
 	}

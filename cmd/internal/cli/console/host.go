@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/telemetry"
 	"github.com/coppice-run/coppice/hibernate"
@@ -76,6 +77,8 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 		_ = traces.End(ctx) // nothing was traced
 	}
 	switch {
+	case errors.Is(err, kernel.ErrUnkeptLimits): // its text has the names of the library
+		return nil, Usagef("the gateway backend has no limits of a session but --max-runtime and --max-files (COPPICE_MAX_RUNTIME, COPPICE_MAX_FILES); use --backend runner, or limit all of a workspace: coppice workspace create --total-memory")
 	case errors.Is(err, coppice.ErrOptions):
 		return nil, UsageError{err}
 	case ctx.Err() != nil:
