@@ -44,8 +44,9 @@ func OnKernel(name string) SessionOption {
 	return func(key *messages.SessionKey) { key.Kernel = name }
 }
 
-// Session returns the session with this name. It starts nothing: the first call does. If the
-// working directory does not exist, the first call reports it. Any goroutine may call it.
+// Session returns the session with this name; "" is one as well, which no command and no request
+// of the HTTP API can give. It starts nothing: the first call does. If the working directory does
+// not exist, the first call reports it. Any goroutine may call it.
 func (h *Host) Session(name string, options ...SessionOption) *Session {
 	key := messages.SessionKey{Session: name}
 	for _, o := range options {

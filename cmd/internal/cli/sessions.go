@@ -91,6 +91,8 @@ func (a *app) sessionCommand(f *sessionsFlags, name, short string, do func(conte
 func sessionKey(ctx context.Context, c *client.Client, name string, f *sessionsFlags) (messages.SessionKey, error) {
 	key := messages.SessionKey{Session: name, Workspace: f.workspace, Kernel: f.kernel}
 	switch {
+	case name == "":
+		return key, console.ErrNameless
 	case f.cwd != "" && f.workspace != "": // it is relative to the folder of the workspace
 		key.Cwd = f.cwd
 		return key, nil

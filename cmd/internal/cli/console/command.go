@@ -6,6 +6,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// ErrNameless refuses a session whose name is empty, often that of a variable of the shell that is
+// not set: no other command could name it.
+var ErrNameless = Usagef("the name of a session is not empty; name one, such as analysis")
+
 // Any is the Most of a command that takes as many arguments as there are.
 const Any = -1
 
@@ -43,6 +47,9 @@ func (c Command) Make() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if c.Run == nil {
 			return Failure(cmd.Help())
+		}
+		if f := cmd.Flags().Lookup("session"); f != nil && f.Changed && f.Value.String() == "" {
+			return ErrNameless
 		}
 		err := c.Run(cmd.Context(), args)
 		if c.Errors != nil {

@@ -46,6 +46,31 @@ func TestACommandCountsItsArguments(t *testing.T) {
 	}
 }
 
+// TestASessionHasAName, where a flag names one.
+func TestASessionHasAName(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		line []string
+		want error
+	}{
+		"none":  {nil, nil},
+		"one":   {[]string{"--session", "a"}, nil},
+		"empty": {[]string{"--session", ""}, ErrNameless},
+		"blank": {[]string{"--session="}, ErrNameless},
+	} {
+		ran := false
+		cmd := Command{Use: "do", Run: func(context.Context, []string) error {
+			ran = true
+			return nil
+		}}.Make()
+		cmd.Flags().String("session", "", "")
+		cmd.SilenceErrors, cmd.SilenceUsage = true, true
+		cmd.SetArgs(append([]string{}, tc.line...))
+		require.Equal(t, tc.want, cmd.Execute(), name)
+		require.Equal(t, tc.want == nil, ran, name)
+	}
+}
+
 // TestACommandEndsWithACode: whatever it returns says how it ended.
 func TestACommandEndsWithACode(t *testing.T) {
 	t.Parallel()
