@@ -14,8 +14,8 @@ export { type Content, Files, type WriteOptions } from "./files.js";
 export { type Data, type ExecOptions, Process, type StartOptions } from "./process.js";
 export { Session, type RunOptions, type SessionOptions, type StreamOptions } from "./session.js";
 export type {
-  Cell, CellResult, Checkpoint, Code, Event, File, Health, InputRequest, InputStatus, Isolation, Listing, Memory, Outcome, ProcessEvent, ProcessExit,
-  ProcessInfo, ProcessResult, Result, SavedCheckpoint, SaveOptions, SessionInfo, WorkspaceInfo, WorkspaceLimits,
+  Cell, CellResult, Checkpoint, Code, Event, File, Health, InputRequest, InputStatus, Isolation, LimitExceeded, Listing, Memory, Outcome, ProcessEvent,
+  ProcessExit, ProcessInfo, ProcessResult, Result, SavedCheckpoint, SaveOptions, SessionInfo, WorkspaceInfo, WorkspaceLimits,
   WorkspaceTotal, WorkspaceUsage,
 } from "./types.js";
 export { Workspace, type WorkspaceOptions } from "./workspace.js";

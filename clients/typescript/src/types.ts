@@ -26,6 +26,15 @@ export interface CellResult {
   error: { name: string; message: string; traceback?: string[] } | null;
 }
 
+/** The limit of a session, or of its workspace, that ended the code or its interpreter. */
+export interface LimitExceeded {
+  limit: "memory" | "cpu" | "runtime" | "files" | "processes" | "output" | "disk";
+  /** Whose limit it was, how much that is, and what was done. Left out: it was the session's own. */
+  detail?: string;
+  /** The end of what the code wrote to stderr. */
+  stderr?: string;
+}
+
 /** The end of a call. Every call has exactly one. */
 export interface Result {
   outcome: Outcome;
@@ -46,6 +55,17 @@ export interface Result {
   refusal?: string;
   remedy?: "retry" | "more_time" | "reset" | "mend_request" | "mend_setup";
   retry_after_ms?: number;
+  /**
+   * Why it was lost or not started, or why the variables are not as the calls before left
+   * them. Left out where there is nothing to explain.
+   */
+  reason?: string;
+  /** The limit that ended the code or its interpreter. */
+  resource_limit_exceeded?: LimitExceeded;
+  /** Which variables are there, and which are not, where state is restored. */
+  restored?: Memory;
+  /** Whether the code asked for input and got none. */
+  stdin_requested: boolean;
   notices?: string[];
 }
 

@@ -20,7 +20,7 @@ from ._saved import Changed, Lost, Memory, SavedCheckpoint
 from ._sync import Client
 from ._sync_places import Files, Process, Workspace
 from ._sync_session import Session
-from ._types import Cell, CellResult, Checkpoint, Event, Image, Result, SessionInfo
+from ._types import Cell, CellResult, Checkpoint, Event, Image, LimitExceeded, Result, SessionInfo
 
 __version__ = "0.1.0"
 
@@ -43,6 +43,7 @@ __all__ = [
     "File",
     "Files",
     "Image",
+    "LimitExceeded",
     "Listing",
     "Lost",
     "Memory",

@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import ExecutionFailed
+
+if TYPE_CHECKING:
+    from ._saved import Memory
 
 
 @dataclass(frozen=True)
@@ -51,12 +54,24 @@ class CellResult:
 
 
 @dataclass(frozen=True)
+class LimitExceeded:
+    """The limit of a session, or of its workspace, that ended the code or its interpreter."""
+
+    #: ``memory``, ``cpu``, ``runtime``, ``files``, ``processes``, ``output`` or ``disk``.
+    limit: str
+    #: Whose limit it was, how much that is, and what was done; "": it was the session's own.
+    detail: str
+    #: The end of what the code wrote to stderr.
+    stderr: str
+
+
+@dataclass(frozen=True)
 class Result:
     """The end of a call. Every call has exactly one."""
 
     #: ``ok``, ``error``, ``timeout``, ``cancelled``, ``lost`` or ``not_started``.
     outcome: str
-    #: What became of the variables: ``kept``, ``fresh``, ``lost``; "": nothing ran.
+    #: What became of the variables: ``kept``, ``fresh``, ``restored``, ``lost``; "": nothing ran.
     state: str
     #: What a model or a person reads: output, error, and notes about both.
     text: str
@@ -79,11 +94,48 @@ class Result:
         """Whether every cell ran to its end."""
         return self.outcome == "ok"
 
+    @property
+    def reason(self) -> str:
+        """Why it was lost or not started, or why the variables are not as the calls before
+        left them; "" where there is nothing to explain."""
+        return str(self.raw.get("reason", ""))
+
+    @property
+    def retry_after_ms(self) -> Optional[int]:
+        """``retry_after`` in milliseconds, as the server has it."""
+        after = self.raw.get("retry_after_ms")
+        return None if after is None else int(after)
+
+    @property
+    def stdin_requested(self) -> bool:
+        """Whether the code asked for input and got none."""
+        return bool(self.raw.get("stdin_requested", False))
+
+    @property
+    def resource_limit_exceeded(self) -> Optional[LimitExceeded]:
+        """The limit that ended the code or its interpreter; None: none did."""
+        limit = self.raw.get("resource_limit_exceeded")
+        if limit is None:
+            return None
+        return LimitExceeded(str(limit["limit"]), str(limit.get("detail", "")), str(limit.get("stderr", "")))
+
+    @property
+    def restored(self) -> Optional[Memory]:
+        """Which variables are there, and which are not, where ``state`` is ``restored``."""
+        from ._saved import memory_of  # it needs this module
+
+        memory = self.raw.get("restored")
+        return None if memory is None else memory_of(memory)
+
     def raise_for_outcome(self) -> Result:
         """Return the result when it is ok, and raise ExecutionFailed otherwise."""
         if not self.ok:
             raise ExecutionFailed(self)
         return self
+
+
+#: How much of an event's text its repr shows, in characters.
+_SHOWN = 60
 
 
 @dataclass(frozen=True)
@@ -100,6 +152,11 @@ class Event:
     #: The id of the execution that it is of.
     execution: str
     raw: Mapping[str, Any] = field(repr=False)
+
+    def __repr__(self) -> str:
+        said = self.prompt if self.type == "input_request" else self.text
+        more = "..." if len(said) > _SHOWN else ""
+        return f"Event(seq={self.seq}, cell={self.cell}, type={self.type!r}, execution={self.execution!r}, text={said[:_SHOWN]!r}{more})"
 
     @property
     def text(self) -> str:
