@@ -55,6 +55,25 @@ class Behaviours:
         self.assertEqual(session.run(colour, call_env={"COLOUR": "red"}).cells[0].output, "'red'")
         self.assertEqual(session.run(colour).cells[0].output, "'blue'")
 
+    def test_artifact(self):
+        """What was too long for a result is read where the result says that it is."""
+        result = self.session().run("print(('é%d\\n' % 7) * 100_000)")
+        self.assertRegex(result.artifact, r"^artifact://\d+$")
+        self.assertIn(result.artifact, result.text)
+        text = self.client.artifact(result.artifact)
+        self.assertIn("é7\n" * 100_000, text)
+        self.assertEqual(self.client.artifact(int(result.artifact.rpartition("/")[2])), text)
+        pieces = list(self.client.stream_artifact(result.artifact))
+        self.assertGreater(len(pieces), 1)
+        self.assertEqual(b"".join(pieces).decode(), text)
+        breaker = Breaker(server.url, 100_000)
+        self.addCleanup(breaker.end)
+        self.assertEqual(self.made(url=breaker.url, token=server.token).artifact(result.artifact), text)
+        self.assertGreater(breaker.broken, 0)
+        with self.assertRaises(coppice.ServerError) as caught:
+            self.client.artifact(10**6)
+        self.assertEqual(caught.exception.code, "not_found")
+
     def test_stream(self):
         events = list(self.session().stream("for i in range(3): print(i, flush=True)\ni"))
         self.assertEqual([e.seq for e in events], list(range(1, len(events) + 1)))

@@ -13,7 +13,7 @@ import unittest
 from unittest import mock
 
 import coppice
-from coppice import _asks, _find, _http, _wire, _within
+from coppice import _asks, _epochs, _find, _http, _wire, _within
 from coppice._types import cells_of, result_of, time_of
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[3] / "messages" / "testdata"
@@ -328,40 +328,32 @@ class Epochs(unittest.TestCase):
         return e
 
     def test_goes_on(self):
-        for name, ran, seen, e, want in [
-            ("not used", False, 0, self.no("epoch_needed", 2), True),
-            ("used", True, 0, self.no("epoch_needed", 2), False),
-            ("sent before", False, 0, self.no("epoch_needed", 2, True), False),
-            ("seen", False, 1, self.no("epoch_gone", 2), False),
+        key = "s", None, "", ""
+        for name, seen, e, want in [
+            ("not used", 0, self.no("epoch_needed", 2), True),
+            ("sent before", 0, self.no("epoch_needed", 2, True), False),
+            ("seen", 1, self.no("epoch_gone", 2), False),
         ]:
             with self.subTest(name):
-                epochs = _wire.Epochs()
-                epochs.ran, epochs.seen = ran, seen
-                self.assertEqual(epochs.goes_on(e), want)
-                self.assertEqual(epochs.headers(), {"Coppice-Epoch": "2"}, "it is told once")
-        self.assertEqual(_wire.Epochs().headers(), {})
+                epochs = _epochs.Epochs()
+                epochs.saw(key, seen)
+                self.assertEqual(epochs.goes_on(key, epochs.headers(key), e), want)
+                self.assertEqual(epochs.headers(key), {"Coppice-Epoch": "2"}, "it is told once")
+                epochs.forget(key)
+                self.assertEqual(epochs.headers(key), {}, "we know what is gone")
 
-    def test_closed(self):
-        asked = []
+    def test_what_an_answer_says(self):
+        epochs = _epochs.Epochs()
+        for told in (None, "", "0", "-1", "x", "1\u0661"):
+            epochs.saw(("s", None, "", ""), told)
+            self.assertEqual(epochs.headers(("s", None, "", "")), {}, told)
 
-        class Wire:
-            def _ask(self, method, path, *_, **more):
-                asked.append((method, path))
-                if len(asked) > 1:
-                    raise coppice.ServerError(404, "not_found", "no")
-
-            async def _wait(self, *args, **more):
-                return self._ask(*args, **more)
-
-        class Waiting:
-            _ask = Wire()._wait
-
-        for client, close in [(Wire(), lambda s: s.close()), (Waiting(), lambda s: asyncio.run(s.close()))]:
-            made = (coppice.Session if isinstance(client, Wire) else coppice.AsyncSession)(client, "s", None, "", "")
-            made._epochs.seen, made._epochs.ran = 1, True
-            close(made)
-            self.assertEqual(made._epochs.headers(), {})
-            self.assertTrue(made._epochs.goes_on(self.no("epoch_needed", 2)), "we know what is gone")
+    def test_bounded(self):
+        epochs = _epochs.Epochs()
+        for i in range(_epochs.MOST + 1):
+            epochs.saw((str(i), None, "", ""), "1")
+            epochs.saw(("0", None, "", ""), "1")
+        self.assertEqual([len(epochs.headers((i, None, "", ""))) for i in ("0", "1", "2")], [1, 0, 1], "the one that was used longest ago is forgotten")
 
 
 if __name__ == "__main__":

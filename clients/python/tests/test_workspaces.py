@@ -92,6 +92,7 @@ class Behaviours:
         files.make("d/e")
         self.assertEqual(files.move("a/é b.txt", "d/f").path, "d/f")
         listing = files.list()
+        self.assertEqual([f.path for f in files.list("")], [f.path for f in listing])
         self.assertEqual(([f.path for f in listing], len(listing), listing.more), (["a", "d"], 2, False))
         self.assertEqual(sorted(f.path for f in files.list(depth=-1)), ["a", "d", "d/e", "d/f"])
         self.assertTrue(files.list(depth=-1, most=1).more)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import pathlib
 from typing import Any, AsyncIterable, AsyncIterator, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
@@ -18,6 +19,9 @@ PIECE = 64 << 10
 
 #: The errors of a process that takes no more input: it has ended, or has closed it.
 DEAF = ("ended", "no_input")
+
+#: What stands before the number of an artifact in its name.
+ARTIFACT = "artifact://"
 
 #: The head of a request that brings bytes.
 BYTES = {"Content-Type": "application/octet-stream"}
@@ -46,6 +50,7 @@ class SourceFailed(Exception):
 def known(content: object) -> Optional[bytes]:
     """The bytes of content that is all there; None: it is read while it is sent."""
     if isinstance(content, str):
+        _wire.check_text("what is written", content)
         return content.encode()
     return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else None
 
@@ -145,15 +150,20 @@ def process_body(
         raise TypeError('args is a list, such as ["ls", "-l"]: no shell is in between')
     body: Dict[str, Any] = {"args": list(args)}
     if timeout is not None:
-        if not timeout > 0:
-            raise ValueError(f"a timeout is more than 0 seconds, not {timeout!r}; None is none")
-        body["timeout_seconds"] = timeout
+        bound = _wire.seconds(timeout, "None")
+        if not math.isinf(bound):
+            body["timeout_seconds"] = bound
     for key, value in (("env", env and dict(env)), ("cwd", cwd), ("input", input), ("labels", labels and dict(labels)), ("keep_bytes", keep)):
         if value:
             body[key] = value
     if terminal is not None:
         body["terminal"] = {"columns": terminal[0], "rows": terminal[1]}
     return body
+
+
+def list_query(path: str, depth: int, most: int) -> Dict[str, str]:
+    """What is listed."""
+    return {"path": path or ".", "depth": str(depth), **({"most": str(most)} if most else {})}
 
 
 def write_headers(new: bool, if_match: str) -> Dict[str, str]:
@@ -203,13 +213,14 @@ class Printing(_wire.Numbered[ProcessEvent]):
 
 
 class Reading:
-    """What a file holds, over several connections: it goes on where one broke."""
+    """What a file or an artifact holds, over several connections: it goes on where one broke."""
 
-    def __init__(self, path: str) -> None:
-        self.what = f"read {path}"
+    def __init__(self, what: str, kept: str = "If-Match", told: str = "ETag") -> None:
+        self.what = what
+        self._kept, self._told = kept, told
         self._at = 0
         self._end: Optional[int] = None
-        self._etag = ""
+        self._version = ""
 
     @property
     def done(self) -> bool:
@@ -222,18 +233,19 @@ class Reading:
 
     def headers(self) -> Dict[str, str]:
         """What is asked for."""
-        return {"Range": f"bytes={self._at}-", "If-Match": self._etag} if self._etag else {}
+        return {"Range": f"bytes={self._at}-", self._kept: self._version} if self._version else {}
 
-    def begin(self, status: int, etag: Optional[str], length: Optional[str]) -> bool:
+    def begin(self, status: int, header: _wire.Header) -> bool:
         """An answer; False: it says no."""
         if status == 412:
             raise ServerError(status, "changed", "the file has changed while it was read", "read it again from the start")
         if status not in (200, 206):
             return False
-        if not self._etag:
-            self._etag = etag or ""
+        if not self._version:
+            length = header("Content-Length")
+            self._version = header(self._told) or ""
             self._end = int(length) if length and length.isdigit() else None
-        if self._end is None or not self._etag or status != (206 if self._at else status):
+        if self._end is None or not self._version or status != (206 if self._at else status):
             raise CoppiceError("the server's answer is no file")
         return True
 
@@ -241,3 +253,12 @@ class Reading:
         """A piece of it."""
         self._at += len(piece)
         return piece
+
+
+def artifact_request(artifact: Union[str, int]) -> Tuple[str, Reading]:
+    """Where an artifact is, and how it is read."""
+    number = str(artifact)
+    number = number[len(ARTIFACT):] if number.startswith(ARTIFACT) else number
+    if isinstance(artifact, bool) or not (number.isascii() and number.isdigit()):
+        raise ValueError(f"{artifact!r:.100} names no artifact: one is like {ARTIFACT}0")
+    return f"api/artifacts/{int(number)}", Reading(f"read {ARTIFACT}{int(number)}", "If-Unmodified-Since", "Last-Modified")

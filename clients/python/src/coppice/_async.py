@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any, AsyncIterator, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
 
-from . import _asks, _wire
+from . import _asks, _lives, _reach, _wire
 from ._async_places import AsyncWorkspace
 from ._async_session import AsyncSession
-from ._errors import ConnectionLost, ServerError
+from ._epochs import Epochs
+from ._errors import ConnectionLost, CoppiceError, ServerError
 from ._http import Response, request
 from ._places import WorkspaceInfo, workspace_of
 from ._saved import SavedCheckpoint, drop_request, saved_of
 from ._types import Checkpoint, SessionInfo, checkpoint_id, checkpoint_of, session_of
 from ._where import Where
-from ._within import within
+from ._within import attended, within
 
 
 class AsyncClient:
@@ -24,9 +26,10 @@ class AsyncClient:
     It belongs to no event loop: nothing is kept open between two requests.
     """
 
-    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _wire.PATIENCE) -> None:
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _reach.PATIENCE) -> None:
         self._where = Where(url, token, home)
-        self._patience = patience
+        self._patience, self._reach = patience, _reach.Reach(patience)
+        self._epochs, self._lives = Epochs(), _lives.Lives()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -92,6 +95,15 @@ class AsyncClient:
         answer: Mapping[str, Any] = await self._ask("GET", "api/health")
         return answer
 
+    async def artifact(self, artifact: Union[str, int], encoding: str = "utf-8") -> str:
+        """The whole text of an output that was too long for a result: as ``Client.artifact``."""
+        return b"".join([piece async for piece in self.stream_artifact(artifact)]).decode(encoding, "replace")
+
+    def stream_artifact(self, artifact: Union[str, int]) -> AsyncIterator[bytes]:
+        """An output that was too long for a result, piece by piece: as ``Client.stream_artifact``."""
+        path, seen = _asks.artifact_request(artifact)
+        return self._content(path, None, seen)
+
     async def _open(
         self, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, AsyncIterator[bytes], None], after: int = -1,
         headers: Optional[Mapping[str, str]] = None, begin: Optional[Callable[[_wire.Address], None]] = None,
@@ -102,7 +114,8 @@ class AsyncClient:
             if begin:
                 begin(at)
             try:
-                response = await request(at, self._where.tls if at.tls else None, method, at.target(path, query), at.headers(body, after, headers), body)
+                head, tls = at.headers(body, after, headers), self._where.tls if at.tls else None
+                response = await request(at, tls, method, at.target(path, query), head, body, self._reach.answer)
             except _wire.NotSent:
                 if not self._where.moved(at):
                     raise
@@ -115,26 +128,50 @@ class AsyncClient:
     async def _once(
         self, method: str, path: str, query: Optional[_wire.Query] = None, data: Union[bytes, AsyncIterator[bytes], None] = None,
         headers: Optional[Mapping[str, str]] = None, begin: Optional[Callable[[_wire.Address], None]] = None,
+        timeout: Optional[float] = None,
     ) -> Tuple[Any, _wire.Header]:
-        """One request, and its answer."""
-        response = await self._open(method, path, query, data, -1, headers, begin)
+        """One request, and its answer. timeout is how long the server may say nothing; None: while it answers others."""
+        exchange = self._exchange(method, path, query, data, headers, begin, timeout)
+        return await (attended(exchange, self._alive, self._reach.ask) if timeout is None else exchange)
+
+    async def _exchange(
+        self, method: str, path: str, query: Optional[_wire.Query], data: Union[bytes, AsyncIterator[bytes], None],
+        headers: Optional[Mapping[str, str]], begin: Optional[Callable[[_wire.Address], None]], timeout: Optional[float],
+    ) -> Tuple[Any, _wire.Header]:
+        # What is sent as it is takes as long as it takes.
+        bound = _reach.ANSWER if timeout is None and (data is None or isinstance(data, bytes) and len(data) < _asks.PIECE) else timeout
+        response = await within(self._open(method, path, query, data, -1, headers, begin), bound, Response.close)
         try:
-            return _wire.decode(response.status, await within(response.read(), _wire.ANSWER)), response.header
+            return _wire.decode(response.status, await response.read(each=timeout or _reach.ANSWER)), response.header
         finally:
             response.close()
 
+    async def _alive(self) -> None:
+        """See that the server answers; whatever it says."""
+        with suppress(CoppiceError):
+            await self._exchange("GET", "api/health", None, None, None, None, self._reach.answer)
+
     async def _ask(
         self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
-        timeout: float = _wire.ANSWER, data: Union[bytes, AsyncIterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None, waits: bool = False, data: Union[bytes, AsyncIterator[bytes], None] = None,
+        headers: Optional[Mapping[str, str]] = None,
     ) -> Any:
-        """One request; repeated, while the server is out of reach, when that changes nothing."""
+        """One request; repeated, while the server is out of reach, when that changes nothing: as ``Client._ask``."""
+        return (await self._told(method, path, body, query, again, timeout, waits, data, headers))[0]
+
+    async def _told(
+        self, method: str, path: str, body: Any = None, query: Optional[_wire.Query] = None, again: bool = True, timeout: Optional[float] = None,
+        waits: bool = False, data: Union[bytes, AsyncIterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+    ) -> Tuple[Any, _wire.Header]:
+        """As _ask, with what stands above the answer."""
         pause = _wire.Pause(self._patience)
-        bound = timeout if data is None else None  # what is sent as it is takes as long as it takes
+        timeout = self._reach.limit(method, waits) if timeout is None else timeout
         data = _wire.encode(body) if data is None else data
         repeated = False
         while True:
             try:
-                return (await within(self._once(method, path, query, data, headers), bound))[0]
+                pause.begin()
+                return await self._once(method, path, query, data, headers, timeout=timeout)
             except _asks.SourceFailed as e:
                 raise e.cause
             except ServerError as e:
@@ -151,12 +188,13 @@ class AsyncClient:
         await asyncio.sleep(pause.after(error, doing))
         self._where.look()
 
-    async def _begin(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    async def _begin(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> _wire.Header:
         """Begin an execution; repeated, while the server is out of reach, when it cannot begin twice."""
         pause, sent, data = _wire.Pause(self._patience), _wire.Sent(), _wire.encode(body)
         while True:
             try:
-                return await within(self._try(str(body["id"]), data, headers, sent), _wire.ANSWER)
+                pause.begin()
+                return await self._try(str(body["id"]), data, headers, sent)
             except ServerError as e:
                 e.repeated = sent.arrived
                 raise
@@ -164,19 +202,19 @@ class AsyncClient:
                 sent.fail(e)
                 await self._wait(pause, e, "POST api/executions")
 
-    async def _try(self, execution: str, data: Optional[bytes], headers: Mapping[str, str], sent: _wire.Sent) -> None:
+    async def _try(self, execution: str, data: Optional[bytes], headers: Mapping[str, str], sent: _wire.Sent) -> _wire.Header:
         """Try to begin an execution, where an attempt before may have arrived at another life of the server."""
-        life = sent.again(*await self._once("GET", "api/health", headers=_wire.WHICH, begin=sent.ask)) if sent.arrived else {}
+        at_once = self._reach.answer
+        life = sent.again(*await self._once("GET", "api/health", headers=_wire.WHICH, begin=sent.ask, timeout=at_once)) if sent.arrived else {}
         if life is not None:
             try:
-                await self._once("POST", "api/executions", None, data, {**headers, **life}, begin=sent.begin)
-                return
+                return (await self._once("POST", "api/executions", None, data, {**headers, **life}, begin=sent.begin))[1]
             except ServerError as e:
                 if not life or e.code != "lost":
                     raise
                 # It was another life by then, and nothing was done.
         try:
-            await self._once("GET", _wire.execution_path(execution))  # it may have been kept, or handed over
+            return (await self._once("GET", _wire.execution_path(execution), timeout=at_once))[1]  # it may have been kept, or handed over
         except ServerError as e:
             raise _wire.unknown() if e.status == 404 else e from None
 
@@ -186,7 +224,7 @@ class AsyncClient:
         while not seen.done:
             pause.begin()
             try:
-                response = await within(self._open("GET", seen.path, None, None, seen.after), _wire.SILENCE, Response.close)
+                response = await within(self._open("GET", seen.path, None, None, seen.after), self._reach.answer, Response.close)
                 try:
                     if response.status == 204:  # nothing follows, and nothing will
                         break
@@ -195,7 +233,7 @@ class AsyncClient:
                     parser, pieces = _wire.Parser(), response.pieces()
                     while not seen.done:
                         try:
-                            piece = await within(pieces.__anext__(), _wire.SILENCE)
+                            piece = await within(pieces.__anext__(), self._reach.silence)
                         except StopAsyncIteration:
                             raise ConnectionError("the connection broke") from None
                         pause.alive()
@@ -210,3 +248,31 @@ class AsyncClient:
                 await self._wait(pause, e, f"events of {seen.what} after {seen.after}")
         if not seen.done:
             seen.over()
+
+    async def _content(self, path: str, query: Optional[_wire.Query], seen: _asks.Reading) -> AsyncIterator[bytes]:
+        """What a file or an artifact holds, over as many connections as it takes."""
+        pause = _wire.Pause(self._patience)
+        while not seen.done:
+            pause.begin()
+            try:
+                response = await within(self._open("GET", path, query, None, -1, seen.headers()), self._reach.answer, Response.close)
+                try:
+                    if not seen.begin(response.status, response.header):
+                        raise _wire.problem(response.status, await response.read(1 << 16, self._reach.answer))
+                    pieces = response.pieces()
+                    while not seen.done:
+                        try:
+                            piece = await within(pieces.__anext__(), self._reach.answer)
+                        except StopAsyncIteration:
+                            raise ConnectionError("the connection broke") from None
+                        pause.progress()
+                        yield seen.take(piece)
+                finally:
+                    response.close()
+            except (OSError, asyncio.TimeoutError) as e:
+                await self._wait(pause, e, seen.what)
+
+    async def _lost(self, workspace: str, process: str, error: ServerError) -> ServerError:
+        """What it means that a process is refused: as ``Client._lost``."""
+        life = self._lives.of(workspace, process, error)
+        return life and _lives.lost(life, (await self._told("GET", "api/health", headers=_wire.WHICH))[1]) or error

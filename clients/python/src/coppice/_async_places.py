@@ -13,8 +13,6 @@ from ._places import (
     Exit, File, Listing, Output, ProcessEvent, ProcessInfo, ProcessResult, WorkspaceInfo, exit_of, file_of, listing_of, process_of, workspace_of,
 )
 from ._async_session import AsyncSession
-from ._http import Response
-from ._within import within
 
 if TYPE_CHECKING:
     from ._async import AsyncClient
@@ -98,7 +96,9 @@ class AsyncWorkspace:
         readers who come later, 0: 64 MiB. Else as ``exec``.
         """
         body = _asks.process_body(args, env, cwd, input, terminal, timeout, labels, keep)
-        return AsyncProcess(self._client, self.name, (await self._client._ask("POST", _asks.workspace_path(self.name, "/processes"), body, again=False))["id"])
+        made, header = await self._client._told("POST", _asks.workspace_path(self.name, "/processes"), body, again=False, headers=_wire.WHICH)
+        self._client._lives.started(self.name, made["id"], header)
+        return AsyncProcess(self._client, self.name, made["id"])
 
     def process(self, id: str) -> AsyncProcess:
         """A process by its id. Nothing is asked of the server."""
@@ -135,14 +135,21 @@ class AsyncProcess:
     async def wait(self) -> Exit:
         """Wait for its end."""
         while True:
-            exit = exit_of((await self._ask("GET", "", query={"wait": "30"})).get("exit"))
+            exit = exit_of((await self._ask("GET", "", query={"wait": "30"}, waits=True)).get("exit"))
             if exit:
                 return exit
 
-    def events(self, after: int = 0) -> AsyncIterator[ProcessEvent]:
+    async def events(self, after: int = 0) -> AsyncIterator[ProcessEvent]:
         """What it prints after the event of this number, until its end; leaving the loop
         leaves it running. While it is read, a process that prints faster waits."""
-        return self._client._events(_asks.Printing(self.workspace, self.id, after))
+        events = self._client._events(_asks.Printing(self.workspace, self.id, after))
+        try:
+            async for event in events:
+                yield event
+        except ServerError as e:
+            raise await self._client._lost(self.workspace, self.id, e) from None
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]
 
     async def write(self, content: _asks.AsyncContent) -> None:
         """Write to its input, and wait until it has taken all."""
@@ -174,8 +181,11 @@ class AsyncProcess:
         assert exit  # it has ended
         return exit
 
-    def _ask(self, method: str, action: str, body: Any = None, **kwargs: Any) -> Any:
-        return self._client._ask(method, _asks.process_path(self.workspace, self.id, action), body, **kwargs)
+    async def _ask(self, method: str, action: str, body: Any = None, **kwargs: Any) -> Any:
+        try:
+            return await self._client._ask(method, _asks.process_path(self.workspace, self.id, action), body, **kwargs)
+        except ServerError as e:
+            raise await self._client._lost(self.workspace, self.id, e) from None
 
 
 class _Feeding:
@@ -221,28 +231,9 @@ class AsyncFiles:
         """What a file holds, as text."""
         return (await self.read(path)).decode(encoding)
 
-    async def stream(self, path: str) -> AsyncIterator[bytes]:
+    def stream(self, path: str) -> AsyncIterator[bytes]:
         """What a file holds, piece by piece: as ``Files.stream``."""
-        client, seen, pause = self._client, _asks.Reading(path), _wire.Pause(self._client._patience)
-        at = _asks.workspace_path(self._workspace, "/files")
-        while not seen.done:
-            try:
-                response = await within(client._open("GET", at, {"path": path}, None, -1, seen.headers()), _wire.ANSWER, Response.close)
-                try:
-                    if not seen.begin(response.status, response.header("ETag"), response.header("Content-Length")):
-                        raise _wire.problem(response.status, await response.read(1 << 16))
-                    pieces = response.pieces()
-                    while not seen.done:
-                        try:
-                            piece = await within(pieces.__anext__(), _wire.ANSWER)
-                        except StopAsyncIteration:
-                            raise ConnectionError("the connection broke") from None
-                        pause.progress()
-                        yield seen.take(piece)
-                finally:
-                    response.close()
-            except (OSError, asyncio.TimeoutError) as e:
-                await client._wait(pause, e, seen.what)
+        return self._client._content(_asks.workspace_path(self._workspace, "/files"), {"path": path}, _asks.Reading(f"read {path}"))
 
     async def write(self, path: str, content: _asks.AsyncContent, *, mode: str = "", new: bool = False, if_match: str = "") -> File:
         """Make content what a file holds, whole or not at all; directories above it are made.
@@ -260,9 +251,9 @@ class AsyncFiles:
         return file_of(await self._ask("PUT", "", data=source, headers=_asks.write_headers(new, if_match), query=query, again=again))
 
     async def list(self, path: str = ".", *, depth: int = 1, most: int = 0) -> Listing:
-        """What a directory holds, ``depth`` levels of it (-1: all), at most so many entries
+        """What a directory ("": the folder) holds, ``depth`` levels of it (-1: all), at most so many entries
         (0: 100,000, which is the most)."""
-        return listing_of(await self._ask("GET", "/list", query={"path": path, "depth": str(depth), **({"most": str(most)} if most else {})}))
+        return listing_of(await self._ask("GET", "/list", query=_asks.list_query(path, depth, most), waits=True))
 
     async def stat(self, path: str) -> File:
         """What stands at a path; a symbolic link itself."""

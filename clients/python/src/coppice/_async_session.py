@@ -6,7 +6,8 @@ import inspect
 from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, List, Mapping, Optional, Union
 
 from . import _wire
-from ._errors import CoppiceError, ServerError
+from ._epochs import EPOCH
+from ._errors import ConnectionLost, CoppiceError, NoServer, ServerError
 from ._saved import Memory, SavedCheckpoint, memory_of, restore_body, save_body
 from ._types import Checkpoint, Code, Event, Result, checkpoint_id, checkpoint_of
 
@@ -29,7 +30,7 @@ class AsyncSession:
         #: The kernelspec of its kernels; "": the one of sessions that name none.
         self.kernel = kernel
         self._owner = owner
-        self._epochs = _wire.Epochs()
+        self._key = (name, cwd, workspace, kernel)
 
     def __repr__(self) -> str:
         return f"<coppice.AsyncSession {self.name!r}>"
@@ -71,30 +72,34 @@ class AsyncSession:
 
         A loop that is left early should close it: ``async with contextlib.aclosing(…)``.
         """
-        client = self._client
+        client, epochs = self._client, self._client._epochs
         body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin, self.kernel)
         events = client._events(_wire.Following(body["id"]))
-        ended = False
+        ended, patience = False, 5
         try:
             try:
+                says = epochs.headers(self._key)
                 try:
-                    await client._begin(body, self._epochs.headers())
+                    header = await client._begin(body, says)
                 except ServerError as e:
-                    if not self._epochs.goes_on(e):
+                    if not epochs.goes_on(self._key, says, e):
                         raise
-                    await client._begin(body, self._epochs.headers())
-                self._epochs.ran = True
-            except ServerError:
+                    header = await client._begin(body, epochs.headers(self._key))
+                epochs.saw(self._key, header(EPOCH))
+            except (ServerError, NoServer, TypeError, ValueError):
                 ended = True  # it never began, or is gone
                 raise
             async for event in events:
                 ended = event.type == "final"
                 yield event
+        except ConnectionLost:
+            patience = 1  # it will hardly answer, but may read on
+            raise
         finally:
             await events.aclose()  # type: ignore[attr-defined]
             if not ended:
                 try:
-                    await client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=5)
+                    await client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=patience)
                 except CoppiceError:
                     pass  # what made us leave is more important
 
@@ -139,7 +144,7 @@ class AsyncSession:
         except ServerError as e:
             if e.status != 404:
                 raise
-        self._epochs.forget()
+        self._client._epochs.forget(self._key)
 
     async def _ask(self, method: str, action: str, body: Any = None) -> Any:
         query = _wire.session_query(self.cwd, self.workspace, self.kernel)

@@ -13,11 +13,11 @@ class CoppiceError(Exception):
 
 
 class NoServer(CoppiceError):
-    """No server runs for this user, or what tells of it cannot be trusted."""
+    """No server runs for this user, or what tells of it cannot be trusted: a record, or a certificate."""
 
 
 class ConnectionLost(CoppiceError):
-    """The server could not be reached for as long as patience lasts.
+    """The server could not be reached, or said nothing, for as long as patience lasts.
 
     Code that it had been given may run on, and may have run.
     """

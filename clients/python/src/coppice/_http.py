@@ -6,7 +6,8 @@ import asyncio
 import ssl
 from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Tuple, Union
 
-from ._wire import ANSWER, MOST, Address, NotSent
+from ._reach import ANSWER, untrusted
+from ._wire import MOST, Address, NotSent
 from ._within import within
 
 #: The most of the head of an answer, in bytes.
@@ -86,10 +87,14 @@ class Response:
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError) as e:
             raise Broken("the connection broke") from e
 
-    async def read(self, most: int = MOST) -> bytes:
-        """The whole body."""
-        parts = []
-        async for piece in self.pieces():
+    async def read(self, most: int = MOST, each: float = ANSWER) -> bytes:
+        """The whole body, each piece of which may take so long."""
+        parts, pieces = [], self.pieces()
+        while True:
+            try:
+                piece = await within(pieces.__anext__(), each)
+            except StopAsyncIteration:
+                break
             parts.append(piece)
             most -= len(piece)
             if most < 0:
@@ -201,14 +206,16 @@ async def _answer(reader: asyncio.StreamReader, told: asyncio.Event) -> Answer:
 
 async def request(
     at: Address, tls: Optional[ssl.SSLContext], method: str, target: str, headers: Mapping[str, str], body: Union[bytes, AsyncIterator[bytes], None],
+    connecting: float = ANSWER,
 ) -> Response:
     """Make a request, on a connection of its own, and read the head of the answer."""
+    made = asyncio.open_unix_connection(at.socket, limit=HEAD) if at.socket else asyncio.open_connection(at.host, at.port, ssl=tls, limit=HEAD)
     try:
-        if at.socket:
-            reader, writer = await asyncio.open_unix_connection(at.socket, limit=HEAD)
-        else:
-            reader, writer = await asyncio.open_connection(at.host, at.port, ssl=tls, limit=HEAD)
-    except OSError as e:
+        reader, writer = await within(made, connecting, lambda pair: pair[1].close())
+    except (OSError, asyncio.TimeoutError) as e:
+        refused = untrusted(e, at.url)
+        if refused:
+            raise refused from e
         raise NotSent(str(e) or type(e).__name__) from e
     answer: Optional[asyncio.Future[Answer]] = None
     read: Optional[bytes] = None

@@ -9,8 +9,9 @@ from contextlib import suppress
 from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 from urllib.parse import quote
 
-from . import _asks, _wire
-from ._errors import ConnectionLost, ServerError
+from . import _asks, _lives, _reach, _wire
+from ._errors import ConnectionLost, CoppiceError, ServerError
+from ._epochs import Epochs
 from ._places import WorkspaceInfo, workspace_of
 from ._sync_places import Workspace
 from ._sync_session import Session
@@ -50,14 +51,16 @@ class Client:
     it: by a file in ``home``, ``COPPICE_HOME`` or the home directory. Such a client follows
     its server when that is started again elsewhere, with another token. With ``url`` the
     token has to be given. ``patience`` is how many seconds the server may be out of
-    reach before a request fails with ConnectionLost. Code that a server had been given
+    reach before a request fails with ConnectionLost: it cannot be connected to, or gives no
+    answer. A request that takes long at a server that answers others is waited for. Code that a server had been given
     before it was started again is not sent to it a second time: ServerError with the code
     ``lost`` says that what became of it is not known. One client may be used by many threads.
     """
 
-    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _wire.PATIENCE) -> None:
+    def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _reach.PATIENCE) -> None:
         self._where = Where(url, token, home)
-        self._patience = patience
+        self._patience, self._reach = patience, _reach.Reach(patience)
+        self._epochs, self._lives = Epochs(), _lives.Lives()
 
     def __enter__(self) -> Client:
         return self
@@ -144,6 +147,17 @@ class Client:
         answer: Mapping[str, Any] = self._ask("GET", "api/health")
         return answer
 
+    def artifact(self, artifact: Union[str, int], encoding: str = "utf-8") -> str:
+        """The whole text of an output that was too long for a result, which names it:
+        ``artifact://0``. What is no text in this encoding is replaced in it."""
+        return b"".join(self.stream_artifact(artifact)).decode(encoding, "replace")
+
+    def stream_artifact(self, artifact: Union[str, int]) -> Iterator[bytes]:
+        """An output that was too long for a result, or a drawing, piece by piece. A connection
+        that breaks is made again from where it broke."""
+        path, seen = _asks.artifact_request(artifact)
+        return self._content(path, None, seen)
+
     def _connect(self, at: _wire.Address, timeout: float) -> http.client.HTTPConnection:
         if at.socket:
             return _UnixConnection(at.socket, timeout)
@@ -153,7 +167,7 @@ class Client:
 
     def _open(
         self, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, Iterator[bytes], None], after: int, timeout: float,
-        headers: Optional[Mapping[str, str]] = None, begin: Optional[Callable[[_wire.Address], None]] = None,
+        headers: Optional[Mapping[str, str]] = None, begin: Optional[Callable[[_wire.Address], None]] = None, lookout: Optional[_reach.Lookout] = None,
     ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
         """Make a request, of which begin is told. When nothing was done, and the server is elsewhere by now, it is made there."""
         while True:
@@ -161,7 +175,7 @@ class Client:
             if begin:
                 begin(at)
             try:
-                connection, response = self._open_at(at, method, path, query, body, after, timeout, headers)
+                connection, response = self._open_at(at, method, path, query, body, after, timeout, headers, lookout)
             except _wire.NotSent:
                 if not self._where.moved(at):
                     raise
@@ -173,14 +187,21 @@ class Client:
 
     def _open_at(
         self, at: _wire.Address, method: str, path: str, query: Optional[_wire.Query], body: Union[bytes, Iterator[bytes], None], after: int,
-        timeout: float, headers: Optional[Mapping[str, str]],
+        timeout: float, headers: Optional[Mapping[str, str]], lookout: Optional[_reach.Lookout] = None,
     ) -> Tuple[http.client.HTTPConnection, http.client.HTTPResponse]:
-        connection = self._connect(at, timeout)
+        connection = self._connect(at, min(timeout, self._reach.answer))
         try:
             try:
                 connection.connect()
             except OSError as e:
+                refused = _reach.untrusted(e, at.url)
+                if refused:
+                    raise refused from e
                 raise _wire.NotSent(str(e) or type(e).__name__) from e
+            sock: socket.socket = connection.sock  # it is gone from there with the head of the answer
+            sock.settimeout(timeout)
+            if lookout:
+                lookout.watch(sock)
             head = at.headers(body, after, headers)
             if isinstance(body, bytes) and len(body) > _asks.PIECE:  # the timeout is that of a piece
                 body = _asks.cut(body)
@@ -192,17 +213,34 @@ class Client:
                 with suppress(OSError, http.client.HTTPException):  # the server may have said why it takes no more
                     return connection, connection.getresponse()
                 raise
-            return connection, connection.getresponse()
+            response = connection.getresponse()
+            if after >= 0:
+                sock.settimeout(self._reach.silence)
+            return connection, response
         except BaseException:
             connection.close()
             raise
 
     def _once(
         self, method: str, path: str, query: Optional[_wire.Query] = None, data: Union[bytes, Iterator[bytes], None] = None,
-        headers: Optional[Mapping[str, str]] = None, timeout: float = _wire.ANSWER, begin: Optional[Callable[[_wire.Address], None]] = None,
+        headers: Optional[Mapping[str, str]] = None, timeout: Optional[float] = None, begin: Optional[Callable[[_wire.Address], None]] = None,
     ) -> Tuple[Any, _wire.Header]:
-        """One request, and its answer."""
-        connection, response = self._open(method, path, query, data, -1, timeout, headers, begin)
+        """One request, and its answer. timeout is how long the server may say nothing; None: while it answers others."""
+        if timeout is not None:
+            return self._exchange(method, path, query, data, headers, timeout, begin)
+        with _reach.Lookout(self._alive, self._reach.ask) as lookout:
+            try:
+                return self._exchange(method, path, query, data, headers, _reach.ANSWER, begin, lookout)
+            except (OSError, http.client.HTTPException) as e:
+                if lookout.failed:
+                    raise TimeoutError(f"the server does not answer: {lookout.failed or type(lookout.failed).__name__}") from e
+                raise
+
+    def _exchange(
+        self, method: str, path: str, query: Optional[_wire.Query], data: Union[bytes, Iterator[bytes], None], headers: Optional[Mapping[str, str]],
+        timeout: float, begin: Optional[Callable[[_wire.Address], None]], lookout: Optional[_reach.Lookout] = None,
+    ) -> Tuple[Any, _wire.Header]:
+        connection, response = self._open(method, path, query, data, -1, timeout, headers, begin, lookout)
         try:
             answer = _whole(response)
             if response.length:  # what was read is not all that was promised
@@ -211,17 +249,33 @@ class Client:
         finally:
             connection.close()
 
+    def _alive(self) -> None:
+        """See that the server answers; whatever it says."""
+        with suppress(CoppiceError):
+            self._exchange("GET", "api/health", None, None, None, self._reach.answer, None)
+
     def _ask(
         self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
-        timeout: float = _wire.ANSWER, data: Union[bytes, Iterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+        timeout: Optional[float] = None, waits: bool = False, data: Union[bytes, Iterator[bytes], None] = None,
+        headers: Optional[Mapping[str, str]] = None,
     ) -> Any:
-        """One request; repeated, while the server is out of reach, when that changes nothing."""
+        """One request; repeated, while the server is out of reach, when that changes nothing. waits:
+        the answer takes its time, though nothing but what there is is asked for."""
+        return self._told(method, path, body, query, again, timeout, waits, data, headers)[0]
+
+    def _told(
+        self, method: str, path: str, body: Any = None, query: Optional[_wire.Query] = None, again: bool = True, timeout: Optional[float] = None,
+        waits: bool = False, data: Union[bytes, Iterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+    ) -> Tuple[Any, _wire.Header]:
+        """As _ask, with what stands above the answer."""
+        timeout = self._reach.limit(method, waits) if timeout is None else timeout
         pause = _wire.Pause(self._patience)
         data = _wire.encode(body) if data is None else data
         repeated = False
         while True:
             try:
-                return self._once(method, path, query, data, headers, timeout)[0]
+                pause.begin()
+                return self._once(method, path, query, data, headers, timeout)
             except _asks.SourceFailed as e:
                 raise e.cause
             except ServerError as e:
@@ -238,11 +292,12 @@ class Client:
         time.sleep(pause.after(error, doing))
         self._where.look()
 
-    def _begin(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    def _begin(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> _wire.Header:
         """Begin an execution; repeated, while the server is out of reach, when it cannot begin twice."""
         pause, sent, data = _wire.Pause(self._patience), _wire.Sent(), _wire.encode(body)
         while True:
             try:
+                pause.begin()
                 return self._try(str(body["id"]), data, headers, sent)
             except ServerError as e:
                 e.repeated = sent.arrived
@@ -251,19 +306,19 @@ class Client:
                 sent.fail(e)
                 self._wait(pause, e, "POST api/executions")
 
-    def _try(self, execution: str, data: Optional[bytes], headers: Mapping[str, str], sent: _wire.Sent) -> None:
+    def _try(self, execution: str, data: Optional[bytes], headers: Mapping[str, str], sent: _wire.Sent) -> _wire.Header:
         """Try to begin an execution, where an attempt before may have arrived at another life of the server."""
-        life = sent.again(*self._once("GET", "api/health", headers=_wire.WHICH, begin=sent.ask)) if sent.arrived else {}
+        at_once = self._reach.answer
+        life = sent.again(*self._once("GET", "api/health", headers=_wire.WHICH, timeout=at_once, begin=sent.ask)) if sent.arrived else {}
         if life is not None:
             try:
-                self._once("POST", "api/executions", None, data, {**headers, **life}, begin=sent.begin)
-                return
+                return self._once("POST", "api/executions", None, data, {**headers, **life}, begin=sent.begin)[1]
             except ServerError as e:
                 if not life or e.code != "lost":
                     raise
                 # It was another life by then, and nothing was done.
         try:
-            self._once("GET", _wire.execution_path(execution))  # it may have been kept, or handed over
+            return self._once("GET", _wire.execution_path(execution), timeout=at_once)[1]  # it may have been kept, or handed over
         except ServerError as e:
             raise _wire.unknown() if e.status == 404 else e from None
 
@@ -273,7 +328,7 @@ class Client:
         while not seen.done:
             pause.begin()
             try:
-                connection, response = self._open("GET", seen.path, None, None, seen.after, _wire.SILENCE)
+                connection, response = self._open("GET", seen.path, None, None, seen.after, self._reach.answer)
                 try:
                     if response.status == 204:  # nothing follows, and nothing will
                         break
@@ -296,3 +351,29 @@ class Client:
                 self._wait(pause, e, f"events of {seen.what} after {seen.after}")
         if not seen.done:
             seen.over()
+
+    def _content(self, path: str, query: Optional[_wire.Query], seen: _asks.Reading) -> Iterator[bytes]:
+        """What a file or an artifact holds, over as many connections as it takes."""
+        pause = _wire.Pause(self._patience)
+        while not seen.done:
+            pause.begin()
+            try:
+                connection, response = self._open("GET", path, query, None, -1, self._reach.answer, seen.headers())
+                try:
+                    if not seen.begin(response.status, response.getheader):
+                        raise _wire.problem(response.status, response.read(1 << 16))
+                    while not seen.done:
+                        piece = response.read1(seen.next)
+                        if not piece:
+                            raise ConnectionError("the connection broke")
+                        pause.progress()
+                        yield seen.take(piece)
+                finally:
+                    connection.close()
+            except (OSError, http.client.HTTPException) as e:
+                self._wait(pause, e, seen.what)
+
+    def _lost(self, workspace: str, process: str, error: ServerError) -> ServerError:
+        """What it means that a process is refused: a server that was started again does not know it."""
+        life = self._lives.of(workspace, process, error)
+        return life and _lives.lost(life, self._told("GET", "api/health", headers=_wire.WHICH)[1]) or error

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import http.client
 import os
 import threading
 from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
@@ -89,7 +88,9 @@ class Workspace:
         readers who come later, 0: 64 MiB. Else as ``exec``.
         """
         body = _asks.process_body(args, env, cwd, input, terminal, timeout, labels, keep)
-        return Process(self._client, self.name, self._client._ask("POST", _asks.workspace_path(self.name, "/processes"), body, again=False)["id"])
+        made, header = self._client._told("POST", _asks.workspace_path(self.name, "/processes"), body, again=False, headers=_wire.WHICH)
+        self._client._lives.started(self.name, made["id"], header)
+        return Process(self._client, self.name, made["id"])
 
     def process(self, id: str) -> Process:
         """A process by its id. Nothing is asked of the server."""
@@ -126,14 +127,17 @@ class Process:
     def wait(self) -> Exit:
         """Wait for its end."""
         while True:
-            exit = exit_of(self._ask("GET", "", query={"wait": "30"}).get("exit"))
+            exit = exit_of(self._ask("GET", "", query={"wait": "30"}, waits=True).get("exit"))
             if exit:
                 return exit
 
     def events(self, after: int = 0) -> Iterator[ProcessEvent]:
         """What it prints after the event of this number, until its end; leaving the loop
         leaves it running. While it is read, a process that prints faster waits."""
-        return self._client._events(_asks.Printing(self.workspace, self.id, after))
+        try:
+            yield from self._client._events(_asks.Printing(self.workspace, self.id, after))
+        except ServerError as e:
+            raise self._client._lost(self.workspace, self.id, e) from None
 
     def write(self, content: _asks.Content) -> None:
         """Write to its input, and wait until it has taken all."""
@@ -166,7 +170,10 @@ class Process:
         return exit
 
     def _ask(self, method: str, action: str, body: Any = None, **kwargs: Any) -> Any:
-        return self._client._ask(method, _asks.process_path(self.workspace, self.id, action), body, **kwargs)
+        try:
+            return self._client._ask(method, _asks.process_path(self.workspace, self.id, action), body, **kwargs)
+        except ServerError as e:
+            raise self._client._lost(self.workspace, self.id, e) from None
 
 
 class _Feeding:
@@ -218,24 +225,7 @@ class Files:
     def stream(self, path: str) -> Iterator[bytes]:
         """What a file holds, piece by piece. A connection that breaks is made again from
         where it broke; ServerError has the code ``changed`` when the file was meanwhile."""
-        client, seen, pause = self._client, _asks.Reading(path), _wire.Pause(self._client._patience)
-        at = _asks.workspace_path(self._workspace, "/files")
-        while not seen.done:
-            try:
-                connection, response = client._open("GET", at, {"path": path}, None, -1, _wire.ANSWER, seen.headers())
-                try:
-                    if not seen.begin(response.status, response.getheader("ETag"), response.getheader("Content-Length")):
-                        raise _wire.problem(response.status, response.read(1 << 16))
-                    while not seen.done:
-                        piece = response.read1(seen.next)
-                        if not piece:
-                            raise ConnectionError("the connection broke")
-                        pause.progress()
-                        yield seen.take(piece)
-                finally:
-                    connection.close()
-            except (OSError, http.client.HTTPException) as e:
-                client._wait(pause, e, seen.what)
+        return self._client._content(_asks.workspace_path(self._workspace, "/files"), {"path": path}, _asks.Reading(f"read {path}"))
 
     def write(self, path: str, content: _asks.Content, *, mode: str = "", new: bool = False, if_match: str = "") -> File:
         """Make content what a file holds, whole or not at all; directories above it are made.
@@ -253,9 +243,9 @@ class Files:
         return file_of(self._ask("PUT", "", data=source, headers=_asks.write_headers(new, if_match), query=query, again=again))
 
     def list(self, path: str = ".", *, depth: int = 1, most: int = 0) -> Listing:
-        """What a directory holds, ``depth`` levels of it (-1: all), at most so many entries
+        """What a directory ("": the folder) holds, ``depth`` levels of it (-1: all), at most so many entries
         (0: 100,000, which is the most)."""
-        return listing_of(self._ask("GET", "/list", query={"path": path, "depth": str(depth), **({"most": str(most)} if most else {})}))
+        return listing_of(self._ask("GET", "/list", query=_asks.list_query(path, depth, most), waits=True))
 
     def stat(self, path: str) -> File:
         """What stands at a path; a symbolic link itself."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import numbers
 import time
 import uuid
 from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Tuple, TypeVar, Union
@@ -12,12 +13,6 @@ from urllib.parse import quote, urlencode, urlsplit
 from ._errors import ConnectionLost, CoppiceError, ServerError
 from ._types import Code, Event, cells_of
 
-#: How long a server may be out of reach, and after how long without a sign of life a
-#: stream is taken for broken: the server gives one every 15 s. Seconds.
-PATIENCE = 30.0
-SILENCE = 45.0
-#: How long one answer may take; those that wait at the server wait less.
-ANSWER = 120.0
 #: The most of an answer that is kept in memory, in bytes.
 MOST = 256 << 20
 FIRST_PAUSE = 0.01
@@ -86,7 +81,37 @@ class Address:
 
 def encode(body: Any) -> Optional[bytes]:
     """The body of a request."""
-    return None if body is None else json.dumps(body).encode()
+    if body is None:
+        return None
+    try:
+        return json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError as e:
+        raise not_text("what is sent", e) from None
+
+
+def not_text(what: str, e: UnicodeEncodeError) -> ValueError:
+    """What has half of a character in it, which others would replace without a word."""
+    return ValueError(f"{what} is not valid Unicode text: {e.object[e.start]!r} at character {e.start} stands for no character")
+
+
+def check_text(what: str, text: object) -> None:
+    """Refuse what is no text that can be sent."""
+    if not isinstance(text, str):
+        raise TypeError(f"{what} is text, not {text!r:.100}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as e:
+        raise not_text(what, e) from None
+
+
+def seconds(timeout: object, none: str) -> float:
+    """A timeout as it is sent."""
+    if isinstance(timeout, bool) or not isinstance(timeout, numbers.Real):
+        raise TypeError(f"a timeout is a number of seconds, not {timeout!r:.100}")
+    found = timeout if isinstance(timeout, (int, float)) else float(timeout)
+    if not found > 0:
+        raise ValueError(f"a timeout is more than 0 seconds, not {timeout!r}; {none} is none")
+    return found
 
 
 def decode(status: int, data: bytes) -> Any:
@@ -166,31 +191,6 @@ class Sent:
         return {SERVER: life} if at == self._asked and uptime >= since else None
 
 
-class Epochs:
-    """The epoch in which a session of a fleet was seen: so that what is sent again never
-    begins twice, and code that counts on variables that are gone does not begin."""
-
-    def __init__(self) -> None:
-        self.seen = 0
-        self.ran = False
-
-    def forget(self) -> None:
-        """The session was ended by us: we know what is gone."""
-        self.seen = 0
-        self.ran = False
-
-    def headers(self) -> Dict[str, str]:
-        """What a request says of it."""
-        return {"Coppice-Epoch": str(self.seen)} if self.seen else {}
-
-    def goes_on(self, e: ServerError) -> bool:
-        """Whether to send the request anew: who has not used the session has lost nothing.
-        Others are told, once."""
-        fresh = not self.ran and not self.seen and not e.repeated
-        self.seen = e.epoch or self.seen
-        return fresh and e.code == "epoch_needed" and e.epoch > 0
-
-
 def session_path(name: str, action: str = "") -> str:
     """The path of a session."""
     if not name:
@@ -219,10 +219,12 @@ def execution_body(
     body: Dict[str, Any] = {"id": uuid.uuid4().hex, "session": session, "cells": cells_of(code), **session_query(cwd, workspace, kernel)}
     if owner:
         body["owner"] = owner
+    for cell in body["cells"]:
+        for part, text in cell.items():
+            check_text("code" if part == "code" else "a title", text)
     if timeout is not None:
-        if not timeout > 0:
-            raise ValueError(f"a timeout is more than 0 seconds, not {timeout!r}; math.inf is none")
-        body["timeout_seconds"] = -1 if math.isinf(timeout) else timeout
+        bound = seconds(timeout, "math.inf")
+        body["timeout_seconds"] = -1 if math.isinf(bound) else bound
     if env:
         body["env"] = dict(env)
     if call_env:
@@ -240,18 +242,20 @@ class Pause:
         self._length = FIRST_PAUSE
         self._trouble: Optional[float] = None
         self._begun = time.monotonic()
+        self._heard = False
 
     def begin(self) -> None:
         """A try begins."""
-        self._begun = time.monotonic()
+        self._begun, self._heard = time.monotonic(), False
 
     def progress(self) -> None:
         """A try went well."""
-        self._trouble, self._length = None, FIRST_PAUSE
+        self._trouble, self._length, self._heard = None, FIRST_PAUSE, True
 
     def alive(self) -> None:
         """The server gives a sign of life. One that has done so for as long as patience
         lasts is in reach, though it may have nothing to say."""
+        self._heard = True
         if time.monotonic() - self._begun >= self._patience:
             self._trouble = None
 
@@ -259,7 +263,8 @@ class Pause:
         """How long to wait after a try that failed; ConnectionLost when patience ends."""
         now = time.monotonic()
         if self._trouble is None:
-            self._trouble = now
+            # A server that says nothing in a whole try has been out of reach since that began.
+            self._trouble = now if self._heard else self._begun
         if now - self._trouble >= self._patience:
             raise ConnectionLost(f"{doing}: {error or type(error).__name__}") from error
         length, self._length = self._length, min(2 * self._length, LONGEST_PAUSE)
@@ -359,4 +364,5 @@ def answer_body(question: Event, value: str) -> Tuple[str, Dict[str, str]]:
     """Where an answer goes, and what it is."""
     if question.type != "input_request":
         raise ValueError(f"an event {question.type} asks nothing")
+    check_text("an answer", value)
     return execution_path(question.execution, "/input"), {"id": str(question.raw["id"]), "value": value}

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Awaitable, Callable, Optional, TypeVar
+from typing import Any, Awaitable, Callable, Optional, Set, Tuple, TypeVar
 
 T = TypeVar("T")
+
+#: In how many parts a time is waited for.
+PARTS = 8
 
 
 async def within(what: Awaitable[T], seconds: Optional[float], drop: Optional[Callable[[T], object]] = None) -> T:
     """Wait for something, at most so long (None: as long as it takes), else asyncio.TimeoutError.
 
-    It is cancelled when the time is over, and when the task that waits is; nothing of it runs
+    A process that stands still meanwhile loses a part of that time at most: what has come for
+    it by then is taken first. It is cancelled when the time is over, and when the task that waits is; nothing of it runs
     any more then. What it returns all the same is given to ``drop``.
 
     It is not ``asyncio.wait_for``, which up to Python 3.11 returns what is there when a task
@@ -19,7 +23,9 @@ async def within(what: Awaitable[T], seconds: Optional[float], drop: Optional[Ca
     """
     task = asyncio.ensure_future(what)
     try:
-        await asyncio.wait([task], timeout=seconds)
+        for _ in range(1 if seconds is None else PARTS):
+            if not task.done():
+                await asyncio.wait([task], timeout=None if seconds is None else seconds / PARTS)
     except asyncio.CancelledError:
         await _end(task, drop)
         raise
@@ -27,6 +33,29 @@ async def within(what: Awaitable[T], seconds: Optional[float], drop: Optional[Ca
         await _end(task, drop)
         raise asyncio.TimeoutError
     return task.result()
+
+
+async def attended(what: Awaitable[T], alive: Callable[[], Awaitable[object]], ask: Tuple[float, float]) -> T:
+    """Wait for something for as long as a server is alive, which is asked after so long and then so often; else TimeoutError."""
+
+    async def look() -> None:
+        wait, every = ask
+        while True:
+            await asyncio.sleep(wait)
+            wait = every
+            await alive()
+
+    work, looking = asyncio.ensure_future(what), asyncio.ensure_future(look())
+    first: Set[asyncio.Future[Any]] = {work, looking}
+    try:
+        await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            failed = looking.exception()
+            raise TimeoutError(f"the server does not answer: {failed or type(failed).__name__}") from failed
+        return work.result()
+    finally:
+        await _end(looking, None)
+        await _end(work, None)
 
 
 async def _end(task: asyncio.Future[Any], drop: Optional[Callable[[Any], object]]) -> None:
