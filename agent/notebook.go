@@ -300,6 +300,13 @@ func applyNotebookText(file *notebook.File, text string) ([]string, error) {
 	for _, line := range report.Doubtful {
 		done = append(done, fmt.Sprintf("Line %d looks like a marker but is not one; it was taken as source.", line))
 	}
+	for _, m := range report.Unmatched {
+		why := "which is not there"
+		if m.Taken {
+			why = "as a line above does"
+		}
+		done = append(done, fmt.Sprintf("Line %d names cell %d, %s; it made a new cell, without outputs, id and metadata.", m.Line, m.Index, why))
+	}
 	return done, nil
 }
 

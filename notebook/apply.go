@@ -28,6 +28,18 @@ type ApplyReport struct {
 	// Doubtful are the lines of the text that look like failed markers; see
 	// [Text].
 	Doubtful []int
+	// Unmatched are the markers that name a cell which is not there, or which a
+	// marker above names already: they made new cells, without what the cell has
+	// that was perhaps meant. Of a notebook that had no cells none is told.
+	Unmatched []UnmatchedMarker
+}
+
+// UnmatchedMarker is a marker whose cell:N goes back to no cell.
+type UnmatchedMarker struct {
+	// Line is the number of its line, from 1, and Index the N.
+	Line, Index int
+	// Taken says that there is such a cell, but that it went to a marker above.
+	Taken bool
 }
 
 // AppliedCell tells what became of one cell.
@@ -118,10 +130,15 @@ func (a *applier) run() (*ApplyReport, error) {
 	cells := make([]*Cell, 0, len(a.text.Cells))
 	for i, tc := range a.text.Cells {
 		was := tc.Index
-		if was >= len(a.old) || was < 0 || a.taken[was] {
+		switch {
+		case was < 0:
 			was = -1
-		}
-		if was >= 0 {
+		case was >= len(a.old) || a.taken[was]:
+			if len(a.old) > 0 {
+				report.Unmatched = append(report.Unmatched, UnmatchedMarker{Line: tc.Line, Index: was, Taken: was < len(a.old)})
+			}
+			was = -1
+		default:
 			a.taken[was] = true
 		}
 		if i == len(a.text.Cells)-1 {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -183,7 +184,7 @@ func TestApplyReordersInsertsAndDeletes(t *testing.T) {
 			d := parse(t, threeCells)
 			report := apply(t, d, tt.text)
 			require.True(t, report.Changed())
-			require.Empty(t, cmp.Diff(&notebook.ApplyReport{Cells: tt.cells, Deleted: tt.deleted}, report))
+			require.Empty(t, cmp.Diff(&notebook.ApplyReport{Cells: tt.cells, Deleted: tt.deleted}, report, cmpopts.IgnoreFields(notebook.ApplyReport{}, "Unmatched")))
 			require.Len(t, d.Cells(), len(tt.ids))
 			for i, id := range tt.ids {
 				if id == "" {
@@ -360,4 +361,27 @@ func TestApplyFollowsTheRules(t *testing.T) {
 		}
 		require.Empty(t, d.Validate())
 	})
+}
+
+// TestMarkersThatGoBackToNoCellAreReported: the cell that was meant loses what it had.
+func TestMarkersThatGoBackToNoCellAreReported(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		in, text string
+		want     []notebook.UnmatchedMarker
+		deleted  []int
+	}{
+		"each has its own": {in: threeCells, text: "# %% [code] cell:0\nx\n# %% [markdown] cell:1\n# %% [raw] cell:2"},
+		"in another order": {in: threeCells, text: "# %% [raw] cell:2\n# %% [markdown] cell:1\n# %% [code] cell:0"},
+		"a new cell":       {in: threeCells, text: "# %% [code]\nx\n# %% [code] cell:0\n# %% [markdown] cell:1\n# %% [raw] cell:2"},
+		"one that is not":  {in: threeCells, text: "# %% [code] cell:0\nx\n# %% [markdown] cell:1\n# %% [raw] cell:12", want: []notebook.UnmatchedMarker{{Line: 4, Index: 12}}, deleted: []int{2}},
+		"the next one":     {in: threeCells, text: "# %% [code] cell:0\n# %% [markdown] cell:1\n# %% [raw] cell:3", want: []notebook.UnmatchedMarker{{Line: 3, Index: 3}}, deleted: []int{2}},
+		"one twice":        {in: threeCells, text: "# %% [code] cell:0\n# %% [markdown] cell:0\n# %% [raw] cell:2", want: []notebook.UnmatchedMarker{{Line: 2, Index: 0, Taken: true}}, deleted: []int{1}},
+		"to a new one":     {in: string(notebook.New().Bytes()), text: "# %% [code] cell:0\n# %% [markdown] cell:1"},
+		"percent":          {in: threeCells, text: "# %%\nprint(1)\n# %%\nmore", deleted: []int{1, 2}},
+	} {
+		report := apply(t, parse(t, tc.in), tc.text)
+		require.Equal(t, tc.want, report.Unmatched, name)
+		require.Equal(t, tc.deleted, report.Deleted, name)
+	}
 }

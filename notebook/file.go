@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -44,7 +45,7 @@ type File struct {
 // those of [Parse]. The reading ends with ctx.
 func Open(ctx context.Context, path string) (*File, error) {
 	f := &File{Path: path}
-	real, err := filepath.EvalSymlinks(path)
+	real, err := resolve(path)
 	if err != nil {
 		return nil, openFault(path, err)
 	}
@@ -58,6 +59,18 @@ func Open(ctx context.Context, path string) (*File, error) {
 	}
 	f.exists, f.disk.data = true, data
 	return f, nil
+}
+
+// resolve follows symbolic links. Its error names path, which not all of filepath do.
+func resolve(path string) (string, error) {
+	real, err := filepath.EvalSymlinks(path)
+	if err == nil {
+		return real, nil
+	}
+	if _, named := errors.AsType[*fs.PathError](err); !named {
+		err = &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return "", err
 }
 
 func openFault(path string, err error) error {
@@ -114,7 +127,7 @@ func resolveNew(path string) (string, error) {
 // error of kind ErrNotFile or ErrTooLarge.
 func NewFile(ctx context.Context, path string, d *Document) (*File, error) {
 	f := &File{Document: d, Path: path, foreign: true}
-	real, err := filepath.EvalSymlinks(path)
+	real, err := resolve(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		f.real, err = resolveNew(path)
 		return f, err
@@ -197,6 +210,28 @@ func (f *File) Save(ctx context.Context) (written bool, err error) {
 	}
 	f.exists, f.foreign, f.disk = true, false, saved{digested: wrote.sum()}
 	return true, nil
+}
+
+// CheckSave returns why no Save can write where the file is: its folder is not there or
+// takes no new file, or the notebook itself may not be written. nil does not promise that
+// a Save will: a disk may be full. It is for who does something that cannot be undone before
+// the first Save, such as running the cells; it changes nothing, and does not wait for a
+// lock that someone else holds.
+func (f *File) CheckSave() error {
+	if err := tryLock(f.real); err != nil {
+		if inner, ok := errors.AsType[*fs.PathError](err); ok {
+			err = inner.Err // its path is that of the lock, which says nothing to a person
+		}
+		return fmt.Errorf("write %s: no file can be made in the folder %s: %w", f.Path, filepath.Dir(f.real), err)
+	}
+	if !f.exists {
+		return nil
+	}
+	there, err := file.OpenFile(f.real, os.O_RDWR, 0)
+	if err != nil {
+		return fmt.Errorf("write %s: %w", f.Path, openFault(f.Path, err))
+	}
+	return there.Close()
 }
 
 // sameAsDisk reports whether the edits have made what was read. Of a file that was

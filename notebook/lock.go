@@ -26,9 +26,7 @@ const lockPoll = 20 * time.Millisecond
 func lockFile(ctx context.Context, notebook string) (unlock func() error, err error) {
 	path := lockPath(notebook)
 	for {
-		// Others who may write the notebook must be able to open the lock; it
-		// holds nothing.
-		l := flock.New(path, flock.SetPermissions(0o644), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))
+		l := newLock(path)
 		if ok, err := l.TryLockContext(ctx, lockPoll); err != nil || !ok {
 			if ctx.Err() != nil {
 				return nil, &Error{Kind: ErrLocked, Err: context.Cause(ctx)}
@@ -42,6 +40,28 @@ func lockFile(ctx context.Context, notebook string) (unlock func() error, err er
 			return nil, err
 		}
 	}
+}
+
+// tryLock makes and removes the lock file of a notebook, as a save does, but waits for
+// nobody: a lock that someone else holds shows that there can be one.
+func tryLock(notebook string) error {
+	path := lockPath(notebook)
+	l := newLock(path)
+	ok, err := l.TryLock()
+	switch {
+	case err != nil || !ok:
+		return err
+	case current(l, path):
+		return release(l, path)
+	default: // someone else has just removed it
+		return l.Unlock()
+	}
+}
+
+// newLock is a lock that nobody has taken. Others who may write the notebook must be able
+// to open its file, which holds nothing.
+func newLock(path string) *flock.Flock {
+	return flock.New(path, flock.SetPermissions(0o644), flock.SetFlag(os.O_CREATE|os.O_RDONLY|file.NonBlock))
 }
 
 func lockPath(notebook string) string {

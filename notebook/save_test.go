@@ -75,3 +75,42 @@ func TestSaveOfWhatIsThere(t *testing.T) {
 	require.ErrorIs(t, err, notebook.ErrChanged)
 	require.Equal(t, grown, readFile(t, path))
 }
+
+// TestWhereNothingCanBeSaved is found out before there is anything to save, and nothing
+// is left of the question.
+func TestWhereNothingCanBeSaved(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "nb.ipynb"), build(t, code("x")).Bytes(), 0o600))
+	for name, tc := range map[string]struct {
+		path []string
+		want string
+	}{
+		"a new file":          {path: []string{"new.ipynb"}},
+		"one that is there":   {path: []string{"nb.ipynb"}},
+		"no folder":           {path: []string{"none", "new.ipynb"}, want: "no file can be made in the folder"},
+		"a file for a folder": {path: []string{"nb.ipynb", "new.ipynb"}, want: "new.ipynb"},
+	} {
+		path := filepath.Join(append([]string{dir}, tc.path...)...)
+		f, err := notebook.NewFile(t.Context(), path, build(t, code("y")))
+		if err == nil {
+			err = f.CheckSave()
+		}
+		if tc.want == "" {
+			require.NoError(t, err, name)
+			continue
+		}
+		require.ErrorContains(t, err, tc.want, name)
+		require.NotContains(t, err.Error(), ".lock", name)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	f, err := notebook.Open(t.Context(), filepath.Join(dir, "nb.ipynb"))
+	require.NoError(t, err)
+	require.Equal(t, "x", f.Cell(0).Source())
+	require.NoError(t, f.CheckSave())
+	_, err = f.SetSource(notebook.At(0), "z")
+	require.NoError(t, err)
+	save(t, f)
+}
