@@ -202,7 +202,8 @@ type Options struct {
 	// Output limits what results show, and says where the rest is kept.
 	Output OutputOptions
 	// Sinks receive the events of all calls, besides what makes the results: journals, live views,
-	// spans, sinks of the host's own. Metrics counts the events; nil: they are not counted.
+	// spans, sinks of the host's own. A call does not fail with one of them: Logger hears of it.
+	// Metrics counts the events; nil: they are not counted.
 	Sinks   []sinks.Attachment
 	Metrics *sinks.Metrics
 	// Logger receives what the runtime gives up on. nil: it is not logged.

@@ -42,7 +42,7 @@ func (r resolved) store() *artifact.Store {
 
 func (r resolved) hub() sinks.HubOptions {
 	return sinks.HubOptions{
-		Name: nameSinks, Brand: r.Brand, Store: r.store(), Budget: r.Output.Budget, Sinks: r.Sinks, Metrics: r.Metrics,
+		Name: nameSinks, Brand: r.Brand, Store: r.store(), Budget: r.Output.Budget, Sinks: r.Sinks, Metrics: r.Metrics, Logger: r.Logger,
 		Result: result.Options{MaxImageEdge: r.Output.MaxImageEdge, Tokens: r.Output.tokens()},
 	}
 }

@@ -1,9 +1,12 @@
 package sinks_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -191,4 +194,38 @@ func TestFlushThatFails(t *testing.T) {
 	require.NoError(t, c.Reports()[2].Err)
 	flushes, _ := second.counts()
 	require.Equal(t, 1, flushes)
+}
+
+// TestTheHostHearsOfASinkThatFails: its calls do not fail with it, so that nothing else
+// would tell. A consumer that has left is no failure.
+func TestTheHostHearsOfASinkThatFails(t *testing.T) {
+	t.Parallel()
+	broken := errors.New("disk full")
+	for name, tc := range map[string]struct {
+		sink *probe
+		want string
+	}{
+		"an event": {&probe{consume: func(context.Context, int, messages.Event) error { return broken }}, "disk full"},
+		"a flush":  {&probe{flush: func() error { return broken }}, "disk full"},
+		"a panic":  {&probe{consume: func(context.Context, int, messages.Event) error { panic("no") }}, "the sink panicked"},
+		"gone":     {&probe{consume: func(context.Context, int, messages.Event) error { return sinks.ErrConsumerGone }}, ""},
+		"none":     {&probe{}, ""},
+	} {
+		var log bytes.Buffer
+		hub := start(t, sinks.HubOptions{Logger: slog.New(slog.NewTextHandler(&log, nil)), Sinks: []sinks.Attachment{
+			{Name: "journal", For: func(context.Context, messages.Execute) sinks.Sink { return tc.sink }},
+		}})
+		c := hub.open(t, "a")
+		require.NoError(t, c.Emit(t.Context(), out("x")), name)
+		require.Equal(t, "x", c.Flush(t.Context()).Cells[0].Text, name)
+		c.Close()
+		hub.system.Shutdown(context.Background()) // nothing is logged any more
+		if tc.want == "" {
+			require.Empty(t, log.String(), name)
+			continue
+		}
+		require.Contains(t, log.String(), "sink=journal exec=id-of-a", name)
+		require.Contains(t, log.String(), tc.want, name)
+		require.Equal(t, 1, strings.Count(log.String(), "\n"), name)
+	}
 }

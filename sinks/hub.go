@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/maphash"
+	"log/slog"
 	"slices"
 	"strconv"
 	"sync"
@@ -60,6 +61,9 @@ type HubOptions struct {
 	Sinks []Attachment
 	// Metrics counts the events of all calls. nil: they are not counted.
 	Metrics *Metrics
+	// Logger hears of each of Sinks that failed for a call, or when it was closed: the
+	// call itself does not fail with it. nil: it is not logged.
+	Logger *slog.Logger
 }
 
 // Hub owns the sinks of a host: a supervisor in the tree, and the calls that are
@@ -88,6 +92,9 @@ func NewHub(o HubOptions) (*Hub, error) {
 	}
 	if o.Store == nil {
 		o.Store = artifact.New(artifact.Options{Dir: o.Artifacts})
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	o.Credit = creditOf(o.Credit)
 	o.Result.Brand, o.Result.Budget, o.Result.Store = o.Brand, o.Budget, o.Store
@@ -196,7 +203,8 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 	c.subs = append(c.subs, c.result)
 	for i, a := range h.o.Sinks {
 		if s := a.For(ctx, exec); s != nil {
-			c.subs = append(c.subs, h.add(h.shared[i], &subscription{name: a.Name, sink: s, lossy: a.Lossy, final: a.Final, credit: h.credit[i], max: creditOf(a.Credit)}))
+			tell := h.failureOf(a.Name, exec.ID)
+			c.subs = append(c.subs, h.add(h.shared[i], &subscription{name: a.Name, sink: s, lossy: a.Lossy, final: a.Final, credit: h.credit[i], max: creditOf(a.Credit), onGone: tell, unclosed: tell}))
 		}
 	}
 	for _, s := range extra {
@@ -204,6 +212,15 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 	}
 	h.o.Metrics.opened()
 	return c, nil
+}
+
+// failureOf is what logs the failure of a sink that takes the events of all calls.
+func (h *Hub) failureOf(sink string, exec string) func(error) {
+	return func(err error) {
+		if !errors.Is(err, ErrClosed) && !errors.Is(err, ErrConsumerGone) {
+			h.o.Logger.Error("a sink failed, and what the rest of the call shows does not get there", "sink", sink, "exec", exec, "err", err)
+		}
+	}
 }
 
 func (h *Hub) subscribeResult(exec messages.Execute) *subscription {

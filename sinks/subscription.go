@@ -24,6 +24,8 @@ type subscription struct {
 	max    int64 // the whole credit: no event counts more
 	again  func() Sink
 	onGone func(error)
+	// unclosed hears of a sink that could not be closed; nil: nobody does.
+	unclosed func(error)
 	// lazy says that what the sink does cannot be seen before it is flushed: the
 	// actor is woken by a flush, and before that only when much waits. A short call
 	// then wakes it once, and not with its first event, just as its code begins.

@@ -108,6 +108,9 @@ func (sub *subscription) shut(b *barrier) {
 	sub.ended = true
 	sub.mu.Unlock()
 	err := sink.Close()
+	if err != nil && sub.unclosed != nil {
+		sub.unclosed(err)
+	}
 	sub.done(false)
 	b.resolve(messages.Output{}, err)
 }

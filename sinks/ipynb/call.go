@@ -40,6 +40,10 @@ func titled(title string) (json.RawMessage, error) {
 func (c *call) Consume(ctx context.Context, e messages.Event) error {
 	c.recorder.mu.Lock()
 	defer c.recorder.mu.Unlock()
+	return c.recorder.note(c.consume(ctx, e))
+}
+
+func (c *call) consume(ctx context.Context, e messages.Event) error {
 	if s, ok := e.(messages.Status); ok {
 		switch s.Status {
 		case messages.CellRunning:
@@ -98,12 +102,12 @@ func (c *call) Flush(ctx context.Context) error {
 		return nil
 	}
 	c.cell.Flush()
-	return c.save(ctx, c.cell)
+	return c.recorder.note(c.save(ctx, c.cell))
 }
 
 // Close finishes a cell that still runs, as when its kernel died.
 func (c *call) Close() error {
 	c.recorder.mu.Lock()
 	defer c.recorder.mu.Unlock()
-	return c.end(context.Background())
+	return c.recorder.note(c.end(context.Background()))
 }

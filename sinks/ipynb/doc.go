@@ -13,8 +13,10 @@
 //   - A file that was changed by others in the meantime is not overwritten. What the
 //     call that ran showed is then lost to the recording, and the next call appends
 //     to the file as it is.
-//   - A failure of the recording does not affect the session: the sink ends for the
-//     call that ran ([sinks.SinkReport] says so).
+//   - A notebook that cannot be written, since its folder is not there, say, is refused
+//     by Open.
+//   - A later failure of the recording does not affect the session: the sink ends for
+//     the call that ran. [Recorder.Err] says so, and the logger of the host.
 //   - A cell leaves at most MaxOutput bytes, and a notebook grows to about
 //     MaxBytes; then another one is begun beside it (session-2.ipynb). So the
 //     memory of a recording is bounded.

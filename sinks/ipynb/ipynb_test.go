@@ -1,6 +1,7 @@
 package ipynb_test
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,12 +156,15 @@ func TestTheFileChangedMeanwhile(t *testing.T) {
 	_, err := mine.Append(notebook.NewCell{Source: "mine"})
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(path, mine.Bytes(), 0o600))
+	require.NoError(t, r.Err())
 	require.ErrorIs(t, feed(t, r, "b"), notebook.ErrChanged)
+	require.ErrorIs(t, r.Err(), notebook.ErrChanged)
 	require.Equal(t, mine.Bytes(), read(t, path).Bytes())
 	require.NoError(t, feed(t, r, "c"))
 	d := read(t, path)
 	require.Equal(t, "mine", d.Cell(0).Source())
 	require.Equal(t, "c", d.Cell(1).Source())
+	require.ErrorIs(t, r.Err(), notebook.ErrChanged, "one is missing, though it goes on")
 }
 
 func TestBounds(t *testing.T) {
@@ -185,7 +189,11 @@ func TestWhatCannotBeRecorded(t *testing.T) {
 	require.NoError(t, os.WriteFile(path, []byte("{"), 0o600))
 	_, err = ipynb.Open(ipynb.Options{Path: path})
 	require.ErrorIs(t, err, notebook.ErrInvalidJSON)
+	_, err = ipynb.Open(ipynb.Options{Path: filepath.Join(t.TempDir(), "none", "new.ipynb")})
+	require.ErrorContains(t, err, "record a notebook: write ")
+	require.ErrorIs(t, err, fs.ErrNotExist)
 	r := open(t, ipynb.Options{})
 	require.NoError(t, r.Close())
 	require.ErrorIs(t, feed(t, r, "a"), sinks.ErrClosed)
+	require.NoError(t, r.Err(), "who closed it knows")
 }

@@ -42,11 +42,12 @@ type Recorder struct {
 	size     int64 // about how large the notebook is
 	prompt   int
 	recorded int // cells
+	failed   error
 	closed   bool
 }
 
 // Open makes a recorder. It reads the notebook, and makes none before there is
-// something to record.
+// something to record; that it can be written is found out at once.
 func Open(o Options) (*Recorder, error) {
 	if o.Path == "" {
 		return nil, errors.New("record a notebook: no path")
@@ -59,6 +60,9 @@ func Open(o Options) (*Recorder, error) {
 	}
 	r := &Recorder{o: o, part: 1}
 	if err := r.open(); err != nil {
+		return nil, fmt.Errorf("record a notebook: %w", err)
+	}
+	if err := r.file.CheckSave(); err != nil {
 		return nil, fmt.Errorf("record a notebook: %w", err)
 	}
 	return r, nil
@@ -129,6 +133,23 @@ func (r *Recorder) Path() (path string, cells int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.path(), r.recorded
+}
+
+// Err is the first failure that kept something from being recorded, nil if there was none.
+// A call does not fail with its recording: this is where who made the recorder sees it.
+// Everything is in it once the host has ended.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed
+}
+
+// note keeps a failure for Err, and returns it. The mutex is held.
+func (r *Recorder) note(err error) error {
+	if r.failed == nil && !errors.Is(err, sinks.ErrClosed) { // who closed it knows
+		r.failed = err
+	}
+	return err
 }
 
 // Close ends the recording. Sinks that still get events fail then.
