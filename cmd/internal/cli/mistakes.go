@@ -37,6 +37,7 @@ func helpCommand() *cobra.Command {
 var (
 	unknownCommand = regexp.MustCompile(`^unknown command "([^"]*)"`)
 	unknownFlag    = regexp.MustCompile(`^unknown flag: --(\S+)`)
+	exclusive      = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
 	wrongValue     = regexp.MustCompile(`^(invalid argument .* for .* flag): strconv\..*$`)
 )
 
@@ -55,6 +56,9 @@ func strayCommand(root *cobra.Command, args []string) string {
 func mistake(cmd *cobra.Command, text string) string {
 	if m := wrongValue.FindStringSubmatch(text); m != nil {
 		return m[1]
+	}
+	if m := exclusive.FindStringSubmatch(text); m != nil {
+		return "--" + strings.Join(strings.Fields(m[1]), " and --") + " exclude each other"
 	}
 	near := ""
 	if m := unknownCommand.FindStringSubmatch(text); m != nil {

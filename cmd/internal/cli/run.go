@@ -61,8 +61,8 @@ changed; "coppice notebook run" keeps what they show. The first cell that does
 not complete ends the run.
 
 The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
-line is wrong, 124 on a timeout, 130 when cancelled, and 70 when the kernel was
-lost or never reached.
+line is wrong or --record could not write everything, 124 on a timeout, 130 when
+cancelled, and 70 when the kernel was lost or never reached.
 
 Without --session nothing is left behind. A session that is named is one of the
 "coppice serve" that runs, if one does: it lives there. Otherwise, and with
@@ -182,9 +182,13 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	if _, err := home.WorkingDir(f.cwd); err != nil { // before anything is started for it
 		return console.UsageError{Err: err}
 	}
-	recording, err := f.recording()
+	recorder, err := f.recorder()
 	if err != nil {
 		return err
+	}
+	var recording []sinks.Attachment
+	if recorder != nil {
+		recording = append(recording, recorder.Attachment())
 	}
 	mode := messages.KernelMode(f.mode)
 	g := console.ColdGateway
@@ -229,7 +233,20 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	case err != nil:
 		return &console.Exit{Code: console.Lost, Err: err}
 	}
-	return console.EndedBy(result)
+	return recorded(recorder, console.EndedBy(result))
+}
+
+// recorded is how a call ends that was recorded, or should have been: what its code came
+// to says more than a recording that failed, but that is told in any case.
+func recorded(r *ipynb.Recorder, ended error) error {
+	if r == nil || r.Err() == nil {
+		return ended
+	}
+	lost := fmt.Errorf("the recording is not complete: %w", r.Err())
+	if exit, ok := errors.AsType[*console.Exit](ended); ok {
+		return &console.Exit{Code: exit.Code, Err: lost}
+	}
+	return &console.Exit{Code: console.Usage, Err: lost}
 }
 
 // alone are flags of run that are for a Python of its own, as those for isolation and limits are.
@@ -254,8 +271,8 @@ func whyNotKept(host *coppice.Host) string {
 	return "the " + backend + " backend keeps none for the next command; a coppice serve keeps sessions of either backend, and coppice setup makes what the gateway backend needs"
 }
 
-// recording is the sink that --record asks for.
-func (f runFlags) recording() ([]sinks.Attachment, error) {
+// recorder is what --record asks for; nil: nothing.
+func (f runFlags) recorder() (*ipynb.Recorder, error) {
 	if f.record == "" {
 		return nil, nil
 	}
@@ -264,7 +281,7 @@ func (f runFlags) recording() ([]sinks.Attachment, error) {
 	}
 	r, err := ipynb.Open(ipynb.Options{Path: f.record})
 	if err != nil {
-		return nil, console.UsageError{Err: err}
+		return nil, &console.Exit{Code: console.Usage, Err: fmt.Errorf("--record: %w; nothing was run", err)}
 	}
-	return []sinks.Attachment{r.Attachment()}, nil
+	return r, nil
 }

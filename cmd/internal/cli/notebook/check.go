@@ -19,7 +19,7 @@ func (a *app) validateCommand() *cobra.Command {
 		Args: console.Arguments{Least: 1, Most: console.Any}, Errors: failure,
 		Run: func(ctx context.Context, args []string) error {
 			wrong := false
-			for _, path := range args {
+			err := each(ctx, args, func(path string) error {
 				problems, err := a.problems(ctx, path)
 				if err != nil {
 					return err
@@ -42,11 +42,12 @@ func (a *app) validateCommand() *cobra.Command {
 				if len(problems) == 0 && !asJSON {
 					a.Out.Lines(path + ": valid")
 				}
-			}
-			if wrong {
+				return nil
+			})
+			if err == nil && wrong {
 				return &console.Exit{Code: console.Raised}
 			}
-			return nil
+			return err
 		},
 	}.Make()
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print an object for each file")

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -31,8 +32,11 @@ func (a *app) applyCommand() *cobra.Command {
 		Long: `Apply edited text, of a file or of standard input, to a notebook. A marker with
 cell:N takes that cell along, with its id, metadata and outputs, wherever it
 stands now; a marker without makes a new cell; a cell without a marker is
-deleted. Text in the percent format (Jupytext, Spyder, VS Code) is taken too. A
-notebook that does not exist is made.`,
+deleted. A marker whose N is that of no cell, or of a marker above, makes a new
+cell too, and a warning says so, since a number that was mistyped costs the cell
+its outputs: --dry-run shows what would become of FILE. Text in the percent
+format (Jupytext, Spyder, VS Code) is taken too. A notebook that does not exist is
+made.`,
 		Example: `  coppice notebook show report.ipynb > report.txt
   coppice notebook apply report.ipynb report.txt --clear-stale
   coppice notebook show a.ipynb | sed s/foo/bar/ | coppice notebook apply a.ipynb`,
@@ -98,6 +102,9 @@ func (a *app) applyTo(ctx context.Context, file *notebook.File, text string, f a
 	if strings.TrimSpace(text) == "" && file.Len() > 0 {
 		return console.Usagef("the text is empty, and would delete all %s of %s; nothing was changed", render.Number(file.Len(), "cell"), file.Path)
 	}
+	if err := refuseOutputs(text); err != nil {
+		return err
+	}
 	before := file.Clone()
 	file.Stale = f.policy()
 	// show ends the last line, as every file of lines does; that newline is
@@ -109,6 +116,7 @@ func (a *app) applyTo(ctx context.Context, file *notebook.File, text string, f a
 	for _, line := range report.Doubtful {
 		a.Err.Lines(fmt.Sprintf("coppice: line %d looks like a marker and is none; it was taken as source", line))
 	}
+	a.warnUnmatched(file.Path, before.Len(), report, f.dryRun)
 	if f.dryRun {
 		for line := range strings.Lines(notebook.Diff(before, file.Document).String()) {
 			a.Out.Print(a.Style(a.Out).DiffLine(strings.TrimSuffix(line, "\n")) + "\n")
@@ -125,6 +133,30 @@ func (a *app) applyTo(ctx context.Context, file *notebook.File, text string, f a
 	}
 	a.Out.Lines(applied(report))
 	return nil
+}
+
+// warnUnmatched tells of markers that go back to no cell: mostly a number was mistyped, and
+// what the cell has that was meant is lost once the text is applied.
+func (a *app) warnUnmatched(path string, cells int, report *notebook.ApplyReport, dryRun bool) {
+	for _, m := range report.Unmatched {
+		why := fmt.Sprintf("but %s has cells 0 to %d", path, cells-1)
+		if m.Taken {
+			why = "as a line above does"
+		}
+		a.Err.Lines(fmt.Sprintf("coppice: line %d names cell:%d, %s; it makes a new cell, without outputs, id and metadata", m.Line, m.Index, why))
+	}
+	if len(report.Unmatched) == 0 || len(report.Deleted) == 0 {
+		return
+	}
+	gone := make([]string, len(report.Deleted))
+	for i, n := range report.Deleted {
+		gone[i] = strconv.Itoa(n)
+	}
+	next := "take " + path + " back from where you keep versions, mend the number and apply the text again"
+	if dryRun {
+		next = "mend it before you apply the text"
+	}
+	a.Err.Lines(fmt.Sprintf("coppice: no line names cell %s, so that what is there goes; if a number was mistyped, %s", strings.Join(gone, ", "), next))
 }
 
 // applied says what an edited text did.

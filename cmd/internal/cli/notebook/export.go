@@ -83,7 +83,7 @@ func (a *app) export(ctx context.Context, path string, f exportFlags) error {
 	if same, _ := sameFile(path, f.output); same {
 		return console.Usagef("--output is %s itself", path)
 	}
-	return os.WriteFile(f.output, b.Bytes(), 0o600)
+	return os.WriteFile(f.output, b.Bytes(), 0o666) //nolint:gosec // who may read it is up to the umask of its user
 }
 
 // imageWriter writes pictures into a folder, and links to them. The first thing
@@ -97,9 +97,9 @@ func imageWriter(dir string, wrong *error) func(mime string, data []byte) string
 		}
 		n++
 		name := filepath.Join(dir, fmt.Sprintf("picture-%d.%s", n, ext))
-		err := os.MkdirAll(dir, 0o700)
+		err := os.MkdirAll(dir, 0o777) //nolint:gosec // as its user makes folders
 		if err == nil {
-			err = os.WriteFile(name, data, 0o600)
+			err = os.WriteFile(name, data, 0o666) //nolint:gosec // and files
 		}
 		if err != nil && *wrong == nil {
 			*wrong = err

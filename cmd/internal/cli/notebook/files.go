@@ -77,6 +77,9 @@ func (a *app) fillFrom(ctx context.Context, f *notebook.File, from string, forma
 	if err != nil {
 		return err
 	}
+	if err := refuseOutputs(text); err != nil {
+		return err
+	}
 	parsed, err := notebook.ParseText(text, format)
 	if err != nil {
 		return fmt.Errorf("%s: %w", from, err)
@@ -103,7 +106,7 @@ func (a *app) stripCommand() *cobra.Command {
 				return err
 			}
 			dirty := false
-			for _, path := range args {
+			err := each(ctx, args, func(path string) error {
 				if check {
 					d, err := a.readNotebook(ctx, path)
 					if err != nil {
@@ -113,19 +116,16 @@ func (a *app) stripCommand() *cobra.Command {
 						dirty = true
 						a.Out.Lines(fmt.Sprintf("%s: %s to strip", path, render.Number(n, "cell")))
 					}
-					continue
+					return nil
 				}
-				err := a.editNotebook(ctx, path, staleFlags{}, func(f *notebook.File) (string, error) {
+				return a.editNotebook(ctx, path, staleFlags{}, func(f *notebook.File) (string, error) {
 					return fmt.Sprintf("%s: stripped %s", path, render.Number(f.Strip(&o), "cell")), nil
 				})
-				if err != nil {
-					return err
-				}
-			}
-			if dirty {
+			})
+			if err == nil && dirty {
 				return &console.Exit{Code: console.Raised}
 			}
-			return nil
+			return err
 		},
 	}.Make()
 	cmd.Flags().BoolVar(&o.Force, "force", false, "strip cells, too, that ask to keep their outputs")

@@ -64,7 +64,7 @@ func in(t *testing.T, dir string, make func(*console.Console) *cobra.Command, st
 	cmd.SetArgs(line)
 	cmd.SetOut(&stdout)
 	err := cmd.Execute()
-	e := ended{dir: dir, out: strings.ReplaceAll(stdout.String(), dir, "DIR"), err: stderr.String()}
+	e := ended{dir: dir, out: strings.ReplaceAll(stdout.String(), dir, "DIR"), err: strings.ReplaceAll(stderr.String(), dir, "DIR")}
 	if exit, ok := errors.AsType[*console.Exit](err); ok {
 		e.code = exit.Code
 	} else if err != nil {
@@ -92,40 +92,47 @@ func TestReading(t *testing.T) {
 		args  []string
 		code  int
 		want  []string // in standard output
+		none  string   // and this not
 		err   string
 	}{
-		"show":              {args: []string{"show", "DIR/a.ipynb"}, want: []string{"# %% [markdown] cell:0\n# Prices\n# %% [code] cell:1\nx = 40\nprint(x + 2)\n# %% [code] cell:2\ny = x\n"}},
-		"standard input":    {stdin: book, args: []string{"show", "-"}, want: []string{"# %% [code] cell:2\ny = x\n"}},
-		"lines":             {args: []string{"show", "DIR/a.ipynb:4-5"}, want: []string{"x = 40\nprint(x + 2)\n"}},
-		"cells":             {args: []string{"show", "DIR/a.ipynb", "--cells", "2-"}, want: []string{"# %% [code] cell:2\ny = x\n"}},
-		"outputs":           {args: []string{"show", "DIR/a.ipynb", "--outputs"}, want: []string{"print(x + 2)\n#> 42\n# %% [code] cell:2"}},
-		"numbers":           {args: []string{"show", "DIR/a.ipynb", "-n"}, want: []string{"    4 x = 40\n"}},
-		"raw":               {args: []string{"show", "DIR/a.ipynb", "--raw"}, want: []string{book}},
-		"lines twice":       {args: []string{"show", "DIR/a.ipynb:1", "--lines", "2"}, code: 2, err: "give the lines once"},
-		"raw with outputs":  {args: []string{"show", "DIR/a.ipynb", "--raw", "--outputs"}, code: 2, err: "without --outputs"},
-		"no such cell":      {args: []string{"show", "DIR/a.ipynb", "--cells", "9"}, code: 2, err: "9"},
-		"no such file":      {args: []string{"show", "DIR/none.ipynb"}, code: 1, err: "none.ipynb"},
-		"no file":           {args: []string{"show"}, code: 2, err: "use it as: notebook show"},
-		"broken":            {args: []string{"show", "DIR/broken.ipynb"}, code: 1, err: "broken.ipynb"},
-		"table":             {args: []string{"cells", "DIR/a.ipynb"}, want: []string{"cell", "calc", "(parameters) x = 40", "[3]"}},
-		"table as JSON":     {args: []string{"cells", "DIR/a.ipynb", "--json"}, want: []string{`"id":"calc"`}},
-		"search":            {args: []string{"search", "DIR/a.ipynb", `x \+ \d`}, want: []string{"cell:1:2:7: print(x + 2)\n"}},
-		"search a text":     {args: []string{"search", "DIR/a.ipynb", "-F", "x + 2", "--json"}, want: []string{`"cell":1`, `"line":2`}},
-		"search in vain":    {args: []string{"search", "DIR/a.ipynb", "zzz"}, code: 1},
-		"search for no RE":  {args: []string{"search", "DIR/a.ipynb", "("}, code: 2, err: "pattern: "},
-		"validate":          {args: []string{"validate", "DIR/a.ipynb"}, want: []string{"DIR/a.ipynb: valid\n"}},
-		"validate in vain":  {args: []string{"validate", "DIR/a.ipynb", "DIR/broken.ipynb"}, code: 1, want: []string{"DIR/a.ipynb: valid\n", "DIR/broken.ipynb: "}},
-		"validate as JSON":  {args: []string{"validate", "DIR/a.ipynb", "--json"}, want: []string{`"problems":[]`}},
-		"no difference":     {args: []string{"diff", "DIR/a.ipynb", "DIR/a.ipynb"}},
-		"a difference":      {args: []string{"diff", "DIR/a.ipynb", "DIR/b.ipynb"}, code: 1, want: []string{"- y = x\n  + y = x + 1\n"}},
-		"differences, JSON": {args: []string{"diff", "DIR/a.ipynb", "DIR/b.ipynb", "--json"}, code: 1, want: []string{`"lines":["-y = x","+y = x + 1"]`}},
-		"tags":              {args: []string{"tag", "DIR/a.ipynb", "1", "id:last"}, want: []string{"cell 1: parameters\ncell 2:\n"}},
-		"metadata":          {args: []string{"meta", "DIR/a.ipynb", "kernelspec.name"}, want: []string{`"python3"`}},
-		"metadata, a cell":  {args: []string{"meta", "DIR/a.ipynb", "tags", "--cell", "1"}, want: []string{`parameters`}},
-		"no metadata":       {args: []string{"meta", "DIR/a.ipynb", "a.b"}, code: 1, err: `there is no metadata "a.b"`},
-		"strip, to look":    {args: []string{"strip", "--check", "DIR/a.ipynb"}, code: 1, want: []string{"DIR/a.ipynb: 1 cell to strip\n"}},
-		"its help":          {args: nil, want: []string{"Edit cells:", "show"}},
-		"no such command":   {args: []string{"shw"}, code: 2, err: "unknown command"},
+		"show":               {args: []string{"show", "DIR/a.ipynb"}, want: []string{"# %% [markdown] cell:0\n# Prices\n# %% [code] cell:1\nx = 40\nprint(x + 2)\n# %% [code] cell:2\ny = x\n"}},
+		"standard input":     {stdin: book, args: []string{"show", "-"}, want: []string{"# %% [code] cell:2\ny = x\n"}},
+		"lines":              {args: []string{"show", "DIR/a.ipynb:4-5"}, want: []string{"x = 40\nprint(x + 2)\n"}},
+		"cells":              {args: []string{"show", "DIR/a.ipynb", "--cells", "2-"}, want: []string{"# %% [code] cell:2\ny = x\n"}},
+		"outputs":            {args: []string{"show", "DIR/a.ipynb", "--outputs"}, want: []string{"#> with outputs: to read, not to apply\n# %% [markdown]", "print(x + 2)\n#> 42\n# %% [code] cell:2"}},
+		"no such line":       {args: []string{"show", "DIR/a.ipynb:99"}, code: 2, err: "nothing is selected: there are 7 lines"},
+		"nor with outputs":   {args: []string{"show", "DIR/a.ipynb:99-", "--outputs"}, code: 2, err: "nothing is selected: there are 7 lines"},
+		"lines past it":      {args: []string{"show", "DIR/a.ipynb:6-99"}, want: []string{"# %% [code] cell:2\ny = x\n"}},
+		"a cell without":     {args: []string{"show", "DIR/a.ipynb", "--outputs", "--cells", "2"}, want: []string{"# %% [code] cell:2\ny = x\n"}, none: "#>"},
+		"numbers":            {args: []string{"show", "DIR/a.ipynb", "-n"}, want: []string{"    4 x = 40\n"}},
+		"raw":                {args: []string{"show", "DIR/a.ipynb", "--raw"}, want: []string{book}},
+		"lines twice":        {args: []string{"show", "DIR/a.ipynb:1", "--lines", "2"}, code: 2, err: "give the lines once"},
+		"raw with outputs":   {args: []string{"show", "DIR/a.ipynb", "--raw", "--outputs"}, code: 2, err: "without --outputs"},
+		"no such cell":       {args: []string{"show", "DIR/a.ipynb", "--cells", "9"}, code: 2, err: "9"},
+		"no such file":       {args: []string{"show", "DIR/none.ipynb"}, code: 1, err: "none.ipynb"},
+		"no file":            {args: []string{"show"}, code: 2, err: "use it as: notebook show"},
+		"broken":             {args: []string{"show", "DIR/broken.ipynb"}, code: 1, err: "broken.ipynb"},
+		"table":              {args: []string{"cells", "DIR/a.ipynb"}, want: []string{"cell", "calc", "(parameters) x = 40", "[3]"}},
+		"table as JSON":      {args: []string{"cells", "DIR/a.ipynb", "--json"}, want: []string{`"id":"calc"`}},
+		"search":             {args: []string{"search", "DIR/a.ipynb", `x \+ \d`}, want: []string{"cell:1:2:7: print(x + 2)\n"}},
+		"search a text":      {args: []string{"search", "DIR/a.ipynb", "-F", "x + 2", "--json"}, want: []string{`"cell":1`, `"line":2`}},
+		"search in vain":     {args: []string{"search", "DIR/a.ipynb", "zzz"}, code: 1},
+		"search for no RE":   {args: []string{"search", "DIR/a.ipynb", "("}, code: 2, err: "pattern: "},
+		"validate":           {args: []string{"validate", "DIR/a.ipynb"}, want: []string{"DIR/a.ipynb: valid\n"}},
+		"validate in vain":   {args: []string{"validate", "DIR/a.ipynb", "DIR/broken.ipynb"}, code: 1, want: []string{"DIR/a.ipynb: valid\n", "DIR/broken.ipynb: "}},
+		"validate them all":  {args: []string{"validate", "DIR/none.ipynb", "DIR/a.ipynb"}, code: 1, want: []string{"DIR/a.ipynb: valid\n"}, err: "Notebook not found: DIR/none.ipynb"},
+		"validate as JSON":   {args: []string{"validate", "DIR/a.ipynb", "--json"}, want: []string{`"problems":[]`}},
+		"no difference":      {args: []string{"diff", "DIR/a.ipynb", "DIR/a.ipynb"}},
+		"a difference":       {args: []string{"diff", "DIR/a.ipynb", "DIR/b.ipynb"}, code: 1, want: []string{"- y = x\n  + y = x + 1\n"}},
+		"differences, JSON":  {args: []string{"diff", "DIR/a.ipynb", "DIR/b.ipynb", "--json"}, code: 1, want: []string{`"lines":["-y = x","+y = x + 1"]`}},
+		"tags":               {args: []string{"tag", "DIR/a.ipynb", "1", "id:last"}, want: []string{"cell 1: parameters\ncell 2:\n"}},
+		"metadata":           {args: []string{"meta", "DIR/a.ipynb", "kernelspec.name"}, want: []string{`"python3"`}},
+		"metadata, a cell":   {args: []string{"meta", "DIR/a.ipynb", "tags", "--cell", "1"}, want: []string{`parameters`}},
+		"no metadata":        {args: []string{"meta", "DIR/a.ipynb", "a.b"}, code: 1, err: `there is no metadata "a.b"`},
+		"strip, to look":     {args: []string{"strip", "--check", "DIR/a.ipynb"}, code: 1, want: []string{"DIR/a.ipynb: 1 cell to strip\n"}},
+		"strip, look at all": {args: []string{"strip", "--check", "DIR/broken.ipynb", "DIR/a.ipynb"}, code: 1, want: []string{"DIR/a.ipynb: 1 cell to strip\n"}, err: "broken.ipynb"},
+		"its help":           {args: nil, want: []string{"Edit cells:", "show"}},
+		"no such command":    {args: []string{"shw"}, code: 2, err: "unknown command"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,6 +140,9 @@ func TestReading(t *testing.T) {
 			require.Equal(t, tc.code, e.code, "%s%s", e.out, e.err)
 			for _, want := range tc.want {
 				require.Contains(t, e.out, want)
+			}
+			if tc.none != "" {
+				require.NotContains(t, e.out, tc.none)
 			}
 			require.Contains(t, e.err, tc.err)
 			data, err := os.ReadFile(filepath.Join(e.dir, "a.ipynb"))
@@ -179,8 +189,15 @@ func TestEditing(t *testing.T) {
 		"apply":                {stdin: strings.Replace(whole, "40", "41", 1), args: []string{"apply", "DIR/a.ipynb"}, said: "3 cells: 1 edited; outputs of 1 cell are stale (--clear-stale clears them)\n", text: "x = 41\n"},
 		"apply nothing new":    {stdin: whole, args: []string{"apply", "DIR/a.ipynb", "-"}, said: "nothing to change\n"},
 		"apply, to look":       {stdin: strings.Replace(whole, "40", "41", 1), args: []string{"apply", "DIR/a.ipynb", "--dry-run"}, said: "- x = 40\n  + x = 41\n"},
+		"apply to no cell":     {stdin: strings.Replace(whole, "cell:2", "cell:12", 1), args: []string{"apply", "DIR/a.ipynb"}, said: "3 cells: 1 new, 1 deleted\n", err: "take DIR/a.ipynb back"},
+		"apply twice to one":   {stdin: strings.Replace(whole, "cell:2", "cell:1", 1), args: []string{"apply", "DIR/a.ipynb"}, said: "3 cells: 1 new, 1 deleted\n", err: "coppice: line 6 names cell:1, as a line above does; it makes a new cell, without outputs, id and metadata\n"},
+		"and only look":        {stdin: strings.Replace(whole, "cell:2", "cell:12", 1), args: []string{"apply", "DIR/a.ipynb", "--dry-run"}, said: "cell:2", err: "no line names cell 2, so that what is there goes; if a number was mistyped, mend it before you apply the text"},
+		"apply with outputs":   {stdin: outputsHead + "\n" + whole, args: []string{"apply", "DIR/a.ipynb"}, code: 2, err: "the text has outputs in it, as show --outputs writes them"},
+		"edit with outputs":    {stdin: "\ufeff" + outputsHead + "\r\n" + whole, args: []string{"edit", "DIR/a.ipynb", "--format", "percent"}, code: 2, err: "the text has outputs in it"},
+		"new with outputs":     {stdin: outputsHead + "\n" + whole, args: []string{"new", "DIR/n.ipynb", "--from", "-"}, code: 2, err: "the text has outputs in it"},
 		"apply an empty text":  {args: []string{"apply", "DIR/a.ipynb"}, code: 2, err: "the text is empty, and would delete all 3 cells"},
 		"edit by a pipe":       {stdin: strings.Replace(whole, "y = x", "y = 2", 1), args: []string{"edit", "DIR/a.ipynb"}, said: "3 cells: 1 edited\n", text: "y = 2\n"},
+		"strip all":            {args: []string{"strip", "DIR/b.ipynb", "DIR/broken.ipynb", "DIR/none.ipynb", "DIR/a.ipynb"}, code: 1, said: "DIR/b.ipynb: stripped 1 cell\nDIR/a.ipynb: stripped 1 cell\n", err: "Notebook not found: DIR/none.ipynb"},
 		"strip":                {args: []string{"strip", "DIR/a.ipynb"}, said: "DIR/a.ipynb: stripped 1 cell\n"},
 		"new, but it is there": {args: []string{"new", "DIR/a.ipynb"}, code: 1, err: "the file exists; nothing was written"},
 		"not a notebook":       {args: []string{"delete", "DIR/broken.ipynb", "0"}, code: 1, err: "broken.ipynb"},
@@ -196,7 +213,7 @@ func TestEditing(t *testing.T) {
 			} else {
 				require.Contains(t, e.text(t, "a.ipynb"), tc.text)
 			}
-			if tc.code != 0 {
+			if tc.code != 0 && tc.said == "" {
 				data, err := os.ReadFile(filepath.Join(e.dir, "a.ipynb"))
 				require.NoError(t, err)
 				require.Equal(t, book, string(data), "what fails changes nothing")
@@ -293,4 +310,33 @@ func TestExport(t *testing.T) {
 			require.Contains(t, got, tc.want)
 		})
 	}
+}
+
+// TestWhoMayReadAnExport is up to the umask, as of what any other program writes, and to
+// the mode of a file that is there.
+func TestWhoMayReadAnExport(t *testing.T) {
+	t.Parallel()
+	picture := strings.Replace(book, `{"output_type": "stream", "name": "stdout", "text": "42\n"}`, `{"output_type": "display_data", "metadata": {}, "data": {"image/png": "AA=="}}`, 1)
+	dir := t.TempDir()
+	mode := func(name ...string) os.FileMode {
+		info, err := os.Stat(filepath.Join(append([]string{dir}, name...)...))
+		require.NoError(t, err)
+		return info.Mode()
+	}
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "a.ipynb"), []byte(picture), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "there.md"), nil, 0o600))
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "folder"), 0o777))
+	made, err := os.Create(filepath.Join(dir, "file"))
+	require.NoError(t, err)
+	require.NoError(t, made.Close())
+	for _, name := range []string{"new.html", "new.md", "new.py", "there.md"} {
+		e := in(t, dir, ExportCommand, "", "DIR/a.ipynb", "-o", "DIR/"+name, "--images", filepath.Join(dir, "pictures"))
+		require.Zero(t, e.code, e.err)
+	}
+	for _, name := range []string{"new.html", "new.md", "new.py"} {
+		require.Equal(t, mode("file"), mode(name), name)
+	}
+	require.Equal(t, mode("a.ipynb"), mode("there.md"))
+	require.Equal(t, mode("folder"), mode("pictures"))
+	require.Equal(t, mode("file"), mode("pictures", "picture-1.png"))
 }

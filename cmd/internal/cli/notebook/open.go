@@ -2,6 +2,7 @@ package notebook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/term"
 	"github.com/coppice-run/coppice/notebook"
 )
@@ -98,6 +100,21 @@ func (a *app) editNotebook(ctx context.Context, path string, stale staleFlags, c
 	}
 	a.Out.Lines(said)
 	return nil
+}
+
+// each does something with each of some files, and goes on after one that fails: who names
+// many does not want the others left. The error is that of all, until ctx ended.
+func each(ctx context.Context, paths []string, do func(path string) error) error {
+	var failed []error
+	for _, path := range paths {
+		if ctx.Err() != nil {
+			break
+		}
+		if err := failure(do(path)); err != nil {
+			failed = append(failed, err)
+		}
+	}
+	return console.Failure(errors.Join(append(failed, context.Cause(ctx))...))
 }
 
 // cellText is the text on standard input.

@@ -30,11 +30,13 @@ type runFlags struct {
 	params                               []string
 	inPlace, allowErrors, watch          bool
 	outputs, json, fold, stdin           bool
+	again                                []string // what else was given that says how cells are run, as words
 }
 
 func (a *app) runCommand() *cobra.Command {
 	f := runFlags{from: -1}
-	cmd := console.Command{
+	var cmd *cobra.Command
+	cmd = console.Command{
 		Use: "run FILE", Short: "Run the cells of a notebook, and keep what they show",
 		Long: `Run the code cells of a notebook in one session, in order, and write what they
 show into a notebook: FILE itself with --in-place, else --output, else
@@ -57,14 +59,17 @@ With --watch, FILE is run again whenever it changes, from the first code cell
 that changed on, in the same session, until Ctrl-C.
 
 The exit code is 0 when all is well, 1 when a cell raised, 2 when the command
-line or the notebook is wrong, 124 on a timeout, 130 when cancelled, and 70 when
-the kernel was lost or never reached.`,
+line or the notebook is wrong, or what cells show cannot be written, 124 on a
+timeout, 130 when cancelled, and 70 when the kernel was lost or never reached.`,
 		Example: `  coppice notebook run report.ipynb --in-place
   coppice notebook run report.ipynb --param year=2026 --output report-2026.ipynb
   coppice notebook run report.ipynb --in-place --from 7
   coppice notebook run report.ipynb --watch --outputs`,
 		Args: console.Arguments{Least: 1, Most: 1}, Errors: failure,
-		Run: func(ctx context.Context, args []string) error { return a.run(ctx, args[0], f) },
+		Run: func(ctx context.Context, args []string) error {
+			f.again = given(cmd.Flags())
+			return a.run(ctx, args[0], f)
+		},
 	}.Make()
 	flags := cmd.Flags()
 	flags.StringVar(&f.cells, "cells", "", "the cells to run: 3, 2-5, 7- or 0,2-5 (default: all)")
@@ -225,6 +230,12 @@ func (a *app) run(ctx context.Context, path string, f runFlags) error {
 		return err
 	}
 	file, err := f.target(ctx, path)
+	if err == nil {
+		err = file.CheckSave()
+	}
+	if err != nil && !console.Decided(err) {
+		return &console.Exit{Code: console.Usage, Err: fmt.Errorf("%w; nothing was run", err)}
+	}
 	if err != nil {
 		return err
 	}
@@ -287,10 +298,17 @@ func (r *runner) run(ctx context.Context) error {
 func (r *runner) once(ctx context.Context, starting *console.Progress) (run.Report, error) {
 	view := newView(r.app, r.flags, starting)
 	o := r.o
-	o.Save, o.Progress, o.Input = r.file.Save, view.step, r.input
-	merging := newMerging(r.file)
+	merging, save := newMerging(r.file), r.file.Save
 	if r.flags.inPlace && !r.flags.watch { // a watch runs what was changed
-		o.Save = merging.save
+		save = merging.save
+	}
+	o.Progress, o.Input = view.step, r.input
+	o.Save = func(ctx context.Context) (bool, error) {
+		written, err := save(ctx)
+		if err != nil {
+			err = unsavedError{err}
+		}
+		return written, err
 	}
 	report, err := r.session.RunNotebook(ctx, r.file.Document, o)
 	starting.Done()
@@ -311,14 +329,21 @@ func (r *runner) once(ctx context.Context, starting *console.Progress) (run.Repo
 	return report, err
 }
 
+// unsavedError says that what cells showed could not be written.
+type unsavedError struct{ error }
+
+// Unwrap returns why.
+func (e unsavedError) Unwrap() error { return e.error }
+
 // runError is how the command ends after a run.
 func runError(report run.Report, err error) error {
 	_, wrong := errors.AsType[*coppice.RequestError](err)
+	_, unsaved := errors.AsType[unsavedError](err)
 	switch {
 	case wrong:
 		return console.UsageError{Err: err}
-	case errors.Is(err, notebook.ErrChanged):
-		return console.Failure(fmt.Errorf("%w; the run was stopped, and what the last cell showed was not written", err))
+	case unsaved, errors.Is(err, notebook.ErrChanged):
+		return &console.Exit{Code: console.Usage, Err: fmt.Errorf("%w; the run was stopped, and what the last cell showed was not written", err)}
 	case err != nil:
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -37,12 +39,22 @@ func TestRunFlags(t *testing.T) {
 		"over itself":      {[]string{"-o", "DIR/a.ipynb"}, 2, "say --in-place to write it"},
 		"to two":           {[]string{"-o", "x.ipynb", "--in-place"}, 2, "none of the others can be"},
 		"watched, as JSON": {[]string{"--watch", "--json"}, 2, "none of the others can be"},
-		"another's output": {[]string{"--from", "1", "-o", "DIR/b.ipynb"}, 1, "DIR/b.ipynb holds other cells than DIR/a.ipynb"},
+		"another's output": {[]string{"--from", "1", "-o", "DIR/b.ipynb"}, 2, "DIR/b.ipynb holds other cells than DIR/a.ipynb"},
+		"no folder":        {[]string{"-o", "DIR/none/o.ipynb"}, 2, "no file can be made in the folder DIR/none: "},
+		"not a file":       {[]string{"-o", "DIR"}, 2, "nothing was run"},
 		"no backend":       {[]string{"--backend", "x"}, 2, "not one of"},
 	} {
 		e := command(t, Command, "", append([]string{"run", "DIR/a.ipynb"}, tc.args...)...)
 		require.Equal(t, tc.code, e.code, "%s: %s", name, e.err)
 		require.Contains(t, e.err, tc.want, name)
+	}
+	for name, text := range map[string]string{"no file": "none", "broken": "broken", "empty": "empty", "of another version": "five"} {
+		e := command(t, Command, "", "cells", "DIR/a.ipynb")
+		require.NoError(t, os.WriteFile(filepath.Join(e.dir, "empty.ipynb"), nil, 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(e.dir, "five.ipynb"), []byte(strings.Replace(book, `"nbformat": 4`, `"nbformat": 5`, 1)), 0o600))
+		e = in(t, e.dir, Command, "", "run", "DIR/"+text+".ipynb")
+		require.Equal(t, 2, e.code, name)
+		require.Contains(t, e.err, text+".ipynb", name)
 	}
 	for text, want := range map[string]any{"x=1": "1", "x = [1]": " [1]", "x=True": true, "x=False": false, "x=None": "null", "x=word": `"word"`, "x=a=b": `"a=b"`} {
 		p, err := parseParameter(text)
@@ -72,6 +84,13 @@ func TestHowARunEnds(t *testing.T) {
 	err := failure(runError(ok, notebook.ErrChanged))
 	require.ErrorContains(t, err, "what the last cell showed was not written")
 	require.NotContains(t, err.Error(), "try again")
+	exit, is = errors.AsType[*console.Exit](err)
+	require.True(t, is)
+	require.Equal(t, console.Usage, exit.Code)
+	exit, is = errors.AsType[*console.Exit](failure(runError(ok, fmt.Errorf("save the notebook: %w", unsavedError{fs.ErrPermission}))))
+	require.True(t, is)
+	require.Equal(t, console.Usage, exit.Code, "1 says that a cell raised")
+	require.ErrorIs(t, exit, fs.ErrPermission)
 	require.ErrorIs(t, runError(ok, context.Canceled), context.Canceled)
 }
 
@@ -111,11 +130,17 @@ func TestTheView(t *testing.T) {
 	require.Contains(t, draw(runFlags{outputs: true}, false), "printed\n")
 	require.Empty(t, draw(runFlags{json: true}, false))
 
+	flagged := runFlags{}
+	cmd := (&app{console.New(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, nil)}).runCommand()
+	require.NoError(t, cmd.ParseFlags([]string{"--python", "/opt/my python", "--backend", "runner", "--from", "1", "--outputs", "--param", "x=1", "--pass-env", "A,B", "--pass-env", "C"}))
+	flagged.again = given(cmd.Flags())
 	for name, tc := range map[string]struct {
 		flags  runFlags
 		report run.Report
 		want   []string
 	}{
+		"with flags":    {flagged, run.Report{Outcome: messages.OutcomeError, Cells: cells, Next: 2}, []string{"go on with: coppice notebook run a.ipynb --backend runner --outputs --pass-env A,B,C --python '/opt/my python' --from 2\n"}},
+		"for a shell":   {runFlags{output: "my o.ipynb"}, run.Report{Outcome: messages.OutcomeError, Cells: cells, Next: 2}, []string{"go on with: coppice notebook run a.ipynb --output 'my o.ipynb' --from 2\n"}},
 		"all is well":   {runFlags{}, run.Report{Outcome: messages.OutcomeOK, Cells: cells[:1], Next: -1, Duration: time.Second}, []string{"✓ 1 cell: 1 ok in 1 s; outputs are in OUT\n"}},
 		"it failed":     {runFlags{}, run.Report{Outcome: messages.OutcomeError, Cells: cells, Next: 2}, []string{"✗ 2 cells: 1 ok, 1 failed", "go on with: coppice notebook run a.ipynb --from 2\n", "as in --cells 1,2-\n"}},
 		"in place":      {runFlags{inPlace: true}, run.Report{Outcome: messages.OutcomeLost, Reason: "killed", Cells: cells[1:], Next: 2}, []string{"  killed\n", "a.ipynb --in-place --from 2\n"}},

@@ -13,6 +13,19 @@ import (
 	"github.com/coppice-run/coppice/notebook"
 )
 
+// outputsHead is the first line of a text with outputs, by which apply knows one: no marker, so
+// that others who read the text view refuse it too.
+const outputsHead = outputPrefix + "with outputs: to read, not to apply"
+
+// refuseOutputs returns an error for a text of show with outputs: their lines would become code.
+func refuseOutputs(text string) error {
+	first, _, _ := strings.Cut(strings.TrimPrefix(text, "\ufeff"), "\n")
+	if strings.TrimSpace(first) != outputsHead {
+		return nil
+	}
+	return console.Usagef("the text has outputs in it, as show --outputs writes them: edit what show writes without --outputs; nothing was changed")
+}
+
 // outputPrefix stands before each line of an output that is shown as text.
 const outputPrefix = "#> "
 
@@ -29,7 +42,9 @@ func (a *app) showCommand() *cobra.Command {
   12  3-9  3+7 (seven lines)  40-  -20  1-20,40-  raw (the JSON)  raw:1-20
 
 With --outputs, what cells showed stands below each, behind "#> ". That is for
-reading: text with it is not what apply takes.`,
+reading: the first line says so, and apply refuses the text.
+
+The exit code is 2 when FILE has none of the lines, or lacks one of the --cells.`,
 		Example: `  coppice notebook show report.ipynb
   coppice notebook show report.ipynb:1-20,40-
   coppice notebook show report.ipynb --cells 3-5 --outputs`,
@@ -66,8 +81,7 @@ reading: text with it is not what apply takes.`,
 			if err := set.Check(d.Len()); err != nil {
 				return err
 			}
-			a.showNotebook(d, sel, set, outputs, numbers, most)
-			return nil
+			return a.showNotebook(d, sel, set, outputs, numbers, most)
 		},
 	}.Make()
 	f := cmd.Flags()
@@ -80,7 +94,7 @@ reading: text with it is not what apply takes.`,
 	return cmd
 }
 
-func (a *app) showNotebook(d *notebook.Document, sel notebook.Selector, set *notebook.CellSet, outputs, numbers bool, most int) {
+func (a *app) showNotebook(d *notebook.Document, sel notebook.Selector, set *notebook.CellSet, outputs, numbers bool, most int) error {
 	style := a.Style(a.Out)
 	var b strings.Builder
 	flush := func(least int) {
@@ -110,6 +124,9 @@ func (a *app) showNotebook(d *notebook.Document, sel notebook.Selector, set *not
 	}
 	selected := false
 	for line := range d.Select(sel) {
+		if !selected && outputs && anyOutput(d, set) {
+			write(0, style.Quiet(outputsHead))
+		}
 		selected = true
 		if line.Cell >= 0 && !set.Contains(line.Cell) {
 			continue
@@ -131,8 +148,19 @@ func (a *app) showNotebook(d *notebook.Document, sel notebook.Selector, set *not
 		for range d.Select(notebook.Selector{Raw: sel.Raw}) {
 			lines++
 		}
-		a.Err.Lines("coppice: nothing is selected: there are " + render.Number(lines, "line"))
+		return console.Usagef("nothing is selected: there are %s", render.Number(lines, "line"))
 	}
+	return nil
+}
+
+// anyOutput reports whether one of the cells has shown something.
+func anyOutput(d *notebook.Document, set *notebook.CellSet) bool {
+	for i, c := range d.Cells() {
+		if set.Contains(i) && c.OutputCount() > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // outputLines is what a cell showed, as text.

@@ -2,12 +2,16 @@ package notebook
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/spf13/pflag"
+
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/cmd/internal/render"
+	"github.com/coppice-run/coppice/internal/shell"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/notebook/run"
 )
@@ -169,14 +173,46 @@ func (v *view) summary(r run.Report, path, out string) {
 	}
 }
 
-// again is how the same notebook is run again.
+// again is how the same notebook is run again, for a shell.
 func (v *view) again(path string) string {
+	words := []string{path}
 	switch {
 	case v.flags.inPlace:
-		return path + " --in-place"
+		words = append(words, "--in-place")
 	case v.flags.output != "":
-		return path + " --output " + v.flags.output
-	default:
-		return path
+		words = append(words, "--output", v.flags.output)
 	}
+	words = append(words, v.flags.again...)
+	for i, word := range words {
+		words[i] = shell.Quote(word)
+	}
+	return strings.Join(words, " ")
+}
+
+// once are the flags that a run which goes on has no use for, or which again names itself: the
+// parameters are in the notebook by then.
+var once = []string{"cells", "from", "output", "in-place", "param", "watch", "json"}
+
+// given are the other flags that were given, as words of a command line.
+func given(flags *pflag.FlagSet) []string {
+	var words []string
+	flags.Visit(func(f *pflag.Flag) {
+		if slices.Contains(once, f.Name) {
+			return
+		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			words = append(words, "--"+f.Name, strings.Join(list.GetSlice(), ","))
+			return
+		}
+		if f.NoOptDefVal == f.Value.String() {
+			words = append(words, "--"+f.Name)
+			return
+		}
+		if f.NoOptDefVal != "" { // its value stands behind an equals sign
+			words = append(words, "--"+f.Name+"="+f.Value.String())
+			return
+		}
+		words = append(words, "--"+f.Name, f.Value.String())
+	})
+	return words
 }

@@ -89,7 +89,7 @@ func (r *runner) keep(ctx context.Context, seen []byte) ([]byte, error) {
 	case r.overtaken(err):
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, unsavedError{err}
 	}
 	r.behind = false
 	return r.known(), nil
