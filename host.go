@@ -230,7 +230,8 @@ func (h *Host) Leave(ctx context.Context) messages.ShutdownReport {
 }
 
 // Shutdown accepts no new calls, ends running ones as cancelled, stops all kernels and processes,
-// flushes the sinks, and reports what did not end before ctx did. Sessions that would outlive the
+// flushes the sinks, and reports what did not end before ctx did, and which sessions Options.Hibernate
+// was to keep and could not. Sessions that would outlive the
 // host end with it, except in a shared gateway, where a call that does not end in time continues;
 // use [Host.Leave] to leave them. It may be called more than once, and always returns the same
 // report.
@@ -246,10 +247,14 @@ func (h *Host) Shutdown(ctx context.Context) messages.ShutdownReport {
 		}
 		// Forks first: their agents make calls of the sessions below.
 		err := h.primitives.Close()
+		if h.asleep != nil {
+			h.asleep.Ending()
+		}
 		h.report = h.system.Shutdown(ctx)
 		h.kept.close()
 		if h.asleep != nil {
 			h.asleep.Close()
+			h.report.Unkept = h.asleep.Lost()
 		}
 		if err != nil {
 			h.report.Leftovers = append(h.report.Leftovers, messages.Leftover{Path: "primitives", Exit: messages.Exit{Kind: messages.ExitHung, Reason: err.Error()}})

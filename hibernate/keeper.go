@@ -49,7 +49,8 @@ type Options struct {
 	// SavedAge is how long a checkpoint is kept after it was saved. 0: 90 days; negative: until
 	// it is dropped.
 	SavedAge time.Duration
-	// Logger hears of what could not be dropped. nil: it is not logged.
+	// Logger hears of what could not be dropped, and of sessions that could not be kept. nil: it
+	// is not logged.
 	Logger *slog.Logger
 }
 
@@ -68,6 +69,10 @@ type Keeper struct {
 	// ids; guarded by mu. They are counted by one at a time, who has a token in counting.
 	saving   map[string]bool
 	counting chan struct{}
+
+	// ending says that the host ends, and unkept has what is lost with it; guarded by mu.
+	ending bool
+	unkept []messages.Unkept
 
 	forgetting sync.WaitGroup
 	life       context.Context //nolint:containedctx // that of the goroutines, from New to Close
@@ -198,6 +203,46 @@ func (k *Keeper) Forget(key messages.SessionKey) {
 		defer k.forgetting.Done()
 		drop()
 	}()
+}
+
+// Unkept logs that a session was not written down that should have been. One that goes on because
+// something of it would be lost is as it should be: that is what the policy is for.
+func (k *Keeper) Unkept(key messages.SessionKey, over bool, why error) {
+	problem := why.Error()
+	refused, is := errors.AsType[*messages.HibernateRefused](why)
+	if is {
+		problem = refused.Problem
+	}
+	about := []any{"session", key.Session, "cwd", key.Cwd, "err", problem}
+	if key.Workspace != "" {
+		about = append(about, "workspace", key.Workspace)
+	}
+	switch {
+	case over:
+		k.mu.Lock()
+		if k.ending {
+			k.unkept = append(k.unkept, messages.Unkept{Key: key, Problem: problem})
+		}
+		k.mu.Unlock()
+		k.o.Logger.Warn("a session has ended and is not kept on disk: what it had in memory is lost", about...)
+	case !is || refused.Reason == messages.HibernateFailed:
+		k.o.Logger.Warn("an idle session could not be kept on disk, and goes on", about...)
+	}
+}
+
+// Ending says that the host ends: from now on [Keeper.Lost] has the sessions that were not kept.
+// Of earlier ones their next calls have heard, or will.
+func (k *Keeper) Ending() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ending = true
+}
+
+// Lost returns the sessions that the end of the host has ended without their being kept.
+func (k *Keeper) Lost() []messages.Unkept {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.unkept)
 }
 
 // ForgetWorkspace drops what is kept of all sessions of a workspace, with their checkpoints.

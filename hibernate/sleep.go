@@ -147,7 +147,7 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy, ends *sy
 		}
 	}()
 	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Whole: p == Lossless}); err != nil {
-		return f, c, err
+		return f, c, k.unwritten(err)
 	}
 	memory, err := c.memory()
 	if err == nil {
@@ -172,7 +172,7 @@ func (k *Keeper) write(ctx context.Context, s kernel.Sleeper, p Policy, ends *sy
 		return f, c, err
 	}
 	if c.Image, err = frozen.Write(ctx, f, kernel.Writing{Without: names}); err != nil {
-		return f, c, err
+		return f, c, k.unwritten(err)
 	}
 	if bad, err = k.try(ctx, s, f, c.Image, ends); err == nil && len(bad) > 0 {
 		err = fmt.Errorf("%s cannot be read again: %s", bad[0].Name, bad[0].Reason)
@@ -200,7 +200,7 @@ func (k *Keeper) unread(ctx context.Context, s kernel.Sleeper, frozen kernel.Fro
 	defer func() { _ = f.Close() }()
 	apart, err := frozen.Write(ctx, f, kernel.Writing{Apart: true})
 	if err != nil {
-		return nil, err
+		return nil, k.unwritten(err)
 	}
 	bad, err := k.try(ctx, s, f, apart, ends)
 	if err == nil && len(bad) == 0 {
@@ -243,6 +243,21 @@ func (k *Keeper) scratch() (*os.File, error) {
 	}
 	_ = os.Remove(f.Name()) // where it is open it cannot be removed: it is with the folder
 	return f, nil
+}
+
+// unwritten is why an image could not be written: with the folder, which the interpreter does not
+// know, and in which there may be no room.
+func (k *Keeper) unwritten(err error) error {
+	refused, ok := errors.AsType[*messages.HibernateRefused](err)
+	if !ok {
+		return fmt.Errorf("write it to a file in %s: %w", k.o.Scratch, err)
+	}
+	if refused.Reason != messages.HibernateFailed {
+		return err
+	}
+	said := *refused
+	said.Problem = fmt.Sprintf("it could not be written to a file in %s: %s", k.o.Scratch, refused.Problem)
+	return &said
 }
 
 // Wake puts what is kept of a session into an interpreter.
@@ -294,7 +309,7 @@ func (k *Keeper) restore(ctx context.Context, r store.Record, into kernel.Interp
 func thaw(ctx context.Context, h store.Header, f *os.File, into kernel.Interpreter) (*messages.Restored, error) {
 	thawer, ok := into.(kernel.Freezer)
 	if !ok {
-		return nil, &messages.HibernateRefused{Reason: messages.HibernateUnsupported, Problem: "it was kept by another backend"}
+		return nil, errors.New("it was kept by another backend")
 	}
 	var c content
 	if err := json.Unmarshal(h.Manifest, &c); err != nil {
@@ -305,6 +320,10 @@ func thaw(ctx context.Context, h store.Header, f *os.File, into kernel.Interpret
 		return nil, err
 	}
 	thawed, err := thawer.Thaw(ctx, f, c.Image)
+	if refused, ok := errors.AsType[*messages.HibernateRefused](err); ok {
+		// It says that a session was not hibernated, and this one was: it is not restored.
+		return nil, errors.New(refused.Problem)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -210,6 +210,16 @@ type ShutdownReport struct {
 	// Unanswered counts calls that were ended by the shutdown.
 	Unanswered int           `json:"unanswered"`
 	Duration   time.Duration `json:"duration"`
+	// Unkept names the sessions that should have been kept on disk, and could not: what they had
+	// in memory is lost.
+	Unkept []Unkept `json:"unkept,omitempty"`
+}
+
+// Unkept is a session that ended without being kept on disk, where sessions are.
+type Unkept struct {
+	Key SessionKey `json:"key"`
+	// Problem is why.
+	Problem string `json:"problem"`
 }
 
 // Clean reports whether everything ended.

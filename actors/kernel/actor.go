@@ -264,8 +264,8 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		}
 	}
 	if a.interp != nil {
-		if idle && !leaving(a.interp) {
-			a.sleepAtLast(ctx, exit)
+		if !leaving(a.interp) {
+			a.sleepAtLast(ctx, exit, idle)
 		}
 		ctx.Note(supervisor.Facts{Detail: "closing", PID: a.interp.Info().PID})
 		if k, ok := a.interp.(Killer); ok && exit.Failure() && !leaving(a.interp) {

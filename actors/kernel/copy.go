@@ -83,6 +83,7 @@ type slept struct {
 	work supervisor.Work
 	kept messages.Hibernated
 	err  error
+	idle bool // no one asked for it
 }
 
 // wake puts what is kept of the session into a new interpreter. It runs in the goroutine
@@ -139,7 +140,7 @@ func (a *Actor) hibernate(w supervisor.Work, m messages.Hibernate) error {
 		bounded, done := opportunity.Within(a.life, opportunity.Budget{Opportunity: sleepTimeout, Ceiling: sleepMost}, from)
 		defer done()
 		kept, err := a.o.Hibernation.Sleep(bounded, s)
-		ctx.Tell(slept{w, kept, err})
+		ctx.Tell(slept{w, kept, err, m.Idle})
 	})
 	return nil
 }
@@ -200,6 +201,9 @@ func (a *Actor) slept(m slept) error {
 		if refused, ok := errors.AsType[*messages.HibernateRefused](m.err); ok && refused.Reason != messages.HibernateFailed {
 			a.refused = refused
 		}
+		if m.idle {
+			a.o.Hibernation.Unkept(a.o.Key, false, m.err)
+		}
 		a.ctx.Finish(m.work, m.err)
 		return nil
 	}
@@ -207,11 +211,19 @@ func (a *Actor) slept(m slept) error {
 	return supervisor.Exit{Kind: messages.ExitHibernated}
 }
 
+// errInterrupted is why a session is not written down whose cell the end of the host has ended.
+var errInterrupted = errors.New("a cell ran in it when its host ended")
+
 // sleepAtLast writes down an idle session that ends because there is no room for it, or
-// because its host does. What cannot be kept is lost, as without it, and the exit says why.
-func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
+// because its host does. What cannot be kept is lost, as without it, and the exit says why; who
+// keeps sessions hears it too, since no call may be there that gets to know the exit.
+func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit, idle bool) {
 	evicted := exit.Kind == messages.ExitEvicted
 	if a.o.Hibernation == nil || a.o.Once || a.asleep || a.interpGone() || !evicted && !ofHost(exit) || !a.served && a.restored == nil {
+		return
+	}
+	if !idle {
+		a.o.Hibernation.Unkept(a.o.Key, true, errInterrupted)
 		return
 	}
 	a.pumps.Wait() // one may be writing it down, and give up
@@ -219,15 +231,16 @@ func (a *Actor) sleepAtLast(on *supervisor.Ctx, exit supervisor.Exit) {
 	ctx, done := opportunity.Within(context.WithoutCancel(a.life), opportunity.Budget{Opportunity: sleepTimeout, Ceiling: sleepMost}, subject(a.interp))
 	defer done()
 	_, err := a.o.Hibernation.Sleep(ctx, a.sleeper())
-	refused, is := errors.AsType[*messages.HibernateRefused](err)
-	switch {
-	case err == nil: // the next call's result says what is there
+	if err == nil { // the next call's result says what is there
 		on.Explain("its state is kept on disk")
-	case is:
-		on.Explain("its state is lost, and not kept on disk: " + refused.Problem)
-	default:
-		on.Explain("its state is lost, and not kept on disk: " + err.Error())
+		return
 	}
+	a.o.Hibernation.Unkept(a.o.Key, true, err)
+	problem := err.Error()
+	if refused, is := errors.AsType[*messages.HibernateRefused](err); is {
+		problem = refused.Problem
+	}
+	on.Explain("its state is lost, and not kept on disk: " + problem)
 }
 
 func (a *Actor) sleeper() Sleeper {

@@ -116,6 +116,10 @@ type Hibernation interface {
 	Forget(key messages.SessionKey)
 	// ForgetWorkspace does so with all sessions of a workspace, and their checkpoints.
 	ForgetWorkspace(name string)
+	// Unkept hears of a session that Sleep was to write down unasked, and why it did not: it was
+	// idle, another one needed its place, or its host ends. over: it has ended, and what it had in
+	// memory is lost; nobody may be there whom an answer could tell.
+	Unkept(key messages.SessionKey, over bool, why error)
 	// Begin has the next Wake of a session take a checkpoint that was made ready. False:
 	// that was given up. It returns at once.
 	Begin(key messages.SessionKey, ready string) bool

@@ -3,6 +3,7 @@ package kernel_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -24,6 +25,7 @@ type fakeSleep struct {
 	forgot   int                       // guarded by mu
 	saves    []messages.SaveCheckpoint // guarded by mu
 	sleepErr error
+	unkept   []string // guarded by mu
 	wakeErr  error
 }
 
@@ -79,6 +81,12 @@ func (f *fakeSleep) Forget(messages.SessionKey) {
 }
 
 func (f *fakeSleep) ForgetWorkspace(string) {}
+
+func (f *fakeSleep) Unkept(_ messages.SessionKey, over bool, why error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.unkept = append(f.unkept, fmt.Sprintf("%t %v", over, why))
+}
 
 func (f *fakeSleep) times() int {
 	f.mu.Lock()
@@ -249,6 +257,31 @@ func TestARefusalIsRemembered(t *testing.T) {
 			ask(idle)
 			require.Equal(t, tt.times+2, keeper.times(), "a cell has run")
 		})
+	}
+}
+
+// TestWhatIsNotKeptIsHeardOf by who keeps sessions, also where no one waits for an answer: the end
+// of a host, of a session that is idle and of one in which a cell runs, and an idle session that
+// goes on. Who has asked has the answer.
+func TestWhatIsNotKeptIsHeardOf(t *testing.T) {
+	t.Parallel()
+	full := errors.New("the disk is full")
+	for name, tt := range map[string]struct {
+		do   func(t *testing.T, tr *tree)
+		want []string
+	}{
+		"the end": {func(_ *testing.T, tr *tree) { tr.run("count") }, []string{"true the disk is full"}},
+		"nothing": {func(_ *testing.T, tr *tree) { tr.run() }, nil},
+		"asked":   {func(_ *testing.T, tr *tree) { tr.run("count"); _, _ = tr.hibernate() }, []string{"true the disk is full"}},
+		"idle too": {func(t *testing.T, tr *tree) {
+			tr.run("count")
+			_, err := supervisor.Ask[messages.Hibernated](t.Context(), tr.ref(), messages.Hibernate{Idle: true})
+			require.ErrorIs(t, err, full)
+		}, []string{"false the disk is full", "true the disk is full"}},
+	} {
+		keeper := &fakeSleep{sleepErr: full}
+		inTree(t, kernel.Options{Hibernation: keeper}, tt.do)
+		require.Equal(t, tt.want, keeper.unkept, name)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -126,6 +127,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if err != nil {
 		return err
 	}
+	ho.Logger = slog.New(slog.NewTextHandler(a.Err, nil))
 	defer host.End()
 	switch {
 	case walled && bash:

@@ -216,7 +216,9 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		f.cwd = in.cwd
 	}
 	m, v := newMetrics(version.Read()), vitals.New()
+	logger := slog.New(slog.NewTextHandler(a.Err, nil))
 	o := f.hostOptions(m, v)
+	o.Logger = logger
 	if err := cmp.Or(f.timeout.Fill(&o), f.hibernate.fill(a.Env, &f.HostFlags, &o), f.keep.fill(a.Env, &f.HostFlags, &o)); err != nil {
 		return nil, err
 	}
@@ -236,7 +238,6 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	defer in.end(host)
 	a.tellAsleep(ctx, f.hibernate, host.Options(), filepath.Dir(path))
 	m.tree.Show(host.Snapshot)
-	logger := slog.New(slog.NewTextHandler(a.Err, nil))
 	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
 	if err != nil {
 		return nil, err

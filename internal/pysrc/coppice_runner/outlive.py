@@ -37,6 +37,9 @@ def freeze(session: Any, ident: int, request: Dict[str, Any]) -> None:
     fd = copies.receive_one(session._main)
     try:
         image = write(session, fd, request.get("names") or [], bool(request.get("apart")), session.running, bool(request.get("whole")))
+    except OSError as err:  # of the file, as on a disk that is full: what the user's objects raise is of their names
+        session._send({"type": "refused", "id": ident, "name": "failed", "message": err.strerror or str(err)})
+        return
     finally:
         os.close(fd)
     session._send({"type": "frozen", "id": ident, "args": image})

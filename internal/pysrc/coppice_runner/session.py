@@ -178,7 +178,8 @@ class Session:
         uses of the standard library cannot do without them. Returns which, in
         words."""
         names = vars(builtins)
-        replaced = [name for name, value in self._builtins.items() if name not in names or names[name] is not value]
+        ours = {"input": self._ask, magics.COMMANDS: self.commands}  # which this session has put in place of what was there
+        replaced = [name for name, value in self._builtins.items() if name not in names or names[name] is not value and names[name] is not ours.get(name, value)]
         names.update(self._builtins)
         self._restore_names()
         if not replaced:

@@ -2,6 +2,7 @@
 and why, and what comes back otherwise. A row of TABLE is a thing."""
 
 import builtins
+import errno
 import json
 import os
 import shutil
@@ -348,6 +349,22 @@ class OutliveTest(unittest.TestCase):
         (said,) = self.thaw(r, f, image)["args"]["said"]
         self.assertIn("could not be opened again", said)
         self.assertEqual("True", r.value("x.closed"))
+
+    def test_a_file_that_cannot_be_written_is_said(self):
+        # As on a disk that is full. The session has replaced nothing, and is told of nothing.
+        s = self.driver()
+        s.execute("x = 1")
+        with open(self.path, "rb") as f:
+            s.request({"type": "freeze", "id": 0})
+            self.hand_over(s, f)
+        self.assertEqual({"type": "refused", "id": 0, "name": "failed", "message": os.strerror(errno.EINVAL)}, s.frame())
+        self.assertEqual("1", s.value("x"))
+        s.request({"type": "fork", "id": 0})
+        self.assertEqual("the fork request failed: KeyError: 'n'", s.frame()["message"])
+        s.execute("import builtins\nbuiltins.input = builtins.len = 4")
+        s.request({"type": "fork", "id": 0})
+        self.assertEqual(["input", "len"], sorted(s.frame()["message"].partition("put back: ")[2].split(", ")))
+        self.assertEqual("3", s.value("len('abc')"))
 
     def test_many_functions_and_classes(self):
         s = self.driver()
