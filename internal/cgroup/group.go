@@ -87,6 +87,37 @@ func (g *Group) End(ctx context.Context) {
 	}
 }
 
+// EndSome ends those processes of the group that among returns of their numbers, until it returns
+// none, within ctx. Where the group counts its processes, none can start in it meanwhile.
+func (g *Group) EndSome(ctx context.Context, among func(pids []int) []process.Identity) {
+	for _, dir := range g.dirs {
+		if restore, ok := closeGroup(dir); ok {
+			defer restore()
+		}
+	}
+	const quiet = 2 // one that starts another and ends, while they are listed, is in neither place
+	for none := 0; none < quiet && ctx.Err() == nil; none++ {
+		pids, err := g.Members()
+		if err != nil {
+			return // it is gone, and all that was in it
+		}
+		if ids := among(pids); len(ids) > 0 {
+			none = -1
+			process.KillAll(ctx, ids)
+		}
+	}
+}
+
+// closeGroup has nothing start in a group until the function returned is called. False: this
+// group does not count its processes.
+func closeGroup(dir string) (func(), bool) {
+	most, err := os.ReadFile(filepath.Join(dir, filePIDs))
+	if err != nil || put("0", dir, filePIDs) != nil {
+		return nil, false
+	}
+	return func() { _ = put(string(most), dir, filePIDs) }, true // of a group that stays
+}
+
 // Usage reads what the group uses and has met. What its controllers do not count is
 // 0, and -1 for the memory.
 func (g *Group) Usage() Usage {
@@ -170,8 +201,8 @@ func killAll(ctx context.Context, dir string) {
 	}
 	// Linux before 5.14 has no such file, nor has version 1. What may start no more can
 	// be ended one after the other.
-	if most, err := os.ReadFile(filepath.Join(dir, filePIDs)); err == nil && put("0", dir, filePIDs) == nil {
-		defer func() { _ = put(string(most), dir, filePIDs) }() // of a group that stays
+	if restore, ok := closeGroup(dir); ok {
+		defer restore()
 	}
 	pids, _ := members(dir)
 	ids := make([]process.Identity, 0, len(pids))

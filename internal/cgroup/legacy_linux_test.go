@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // pretendLegacy is a machine with version 1, and version 2 beside it, without controllers.
@@ -153,6 +155,22 @@ func TestRealLegacyGroups(t *testing.T) {
 	in, err := g.Members()
 	require.NoError(t, err)
 	require.NotEmpty(t, in, "what has left its session is there")
+	spared := in[0]
+	g.EndSome(t.Context(), func(pids []int) []process.Identity {
+		shut, err := os.ReadFile(filepath.Join(g.Dir(), filePIDs))
+		require.NoError(t, err)
+		require.Equal(t, "0\n", string(shut), "nothing starts meanwhile")
+		var ids []process.Identity
+		for _, pid := range pids {
+			if id, err := process.Identify(pid); err == nil && pid != spared {
+				ids = append(ids, id)
+			}
+		}
+		return ids
+	})
+	in, err = g.Members()
+	require.NoError(t, err)
+	require.Equal(t, []int{spared}, in)
 	g.End(t.Context())
 	require.Eventually(t, func() bool { in, err = g.Members(); return err == nil && len(in) == 0 }, waitFor, tick)
 

@@ -12,3 +12,9 @@ type Mark uint64
 // is, and is no wall either: it is the lower of the two limits of which the mark is the
 // higher, and code may set its own. 0 is none.
 type Part uint64
+
+// Belonging is a mark, and a part of what has it.
+type Belonging struct {
+	Mark Mark
+	Part Part
+}
