@@ -351,11 +351,11 @@ type Limits struct {
 	Runtime time.Duration
 	// Files is how many descriptors code may have open.
 	Files int
-	// Processes is how many processes a session may have started that live. They
-	// are counted ten times a second while a cell runs; when there are more, all
-	// of them are ended and the cell is interrupted. A control group refuses to start
-	// more than 256 processes and threads beyond it, also of processes that have
-	// left the session.
+	// Processes is how many processes a session may have started that live, whatever has
+	// become of their parents. They are counted ten times a second while a cell runs, and
+	// when it ends; when there are more, all of them are ended and the cell fails with the
+	// limit. A control group refuses to start more than 256 processes and threads beyond
+	// it, at any time.
 	Processes int
 	// Processors is how many processors a session and what it has started may keep
 	// busy, 0.5 for half of one. It needs a control group: without one it is refused.

@@ -201,6 +201,7 @@ func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelud
 	if i.child.Inside() { // the number is the sandbox's
 		i.info.ID, i.info.PID = fmt.Sprintf("%d.%d", i.child.Server(), f.PID), 0
 	}
+	i.setApart(true)
 	return nil
 }
 

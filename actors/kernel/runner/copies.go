@@ -251,6 +251,7 @@ func (i *Interpreter) begun(ctx context.Context) error {
 	}
 	i.child.Known(f.PID)
 	i.info = kernel.Info{ID: fmt.Sprint(f.PID), PID: f.PID, Python: f.Python, Copy: true, Of: i.info.Of}
+	i.setApart(true) // it has that of its original
 	return nil
 }
 

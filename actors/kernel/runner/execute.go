@@ -57,7 +57,9 @@ func (i *Interpreter) Execute(ctx context.Context, r kernel.CellRequest, emit fu
 		}
 	}
 	i.setRunning(c.id)
+	c.crowd = i.watchCrowd()
 	reply, err := c.run(ctx)
+	c.crowd.end()
 	if err == nil || ctx.Err() == nil {
 		i.setRunning(0) // else it was given up and runs on: Close will not ask it to end, but end it
 	}
@@ -91,6 +93,7 @@ type cell struct {
 	comms bool // what objects say to a frontend is asked for
 
 	refused int64         // the processes that the group had refused when the cell began
+	crowd   *crowd        // sees that it does not start too many
 	cpu     time.Duration // what the process had used when the cell began, when that is limited
 	stderr  tail
 	raw     [2]ndjson.Text  // what was written to the streams as bytes
@@ -340,8 +343,7 @@ func (c *cell) frame(ctx context.Context, line []byte) (bool, error) {
 		c.hostCancel(f.Call)
 	case ndjson.TypeError:
 		c.unfinished(ctx)
-		c.reply.Error = &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback, ErrorPlace: f.Place}
-		c.out(ctx, messages.Error{ErrorDetails: *c.reply.Error})
+		c.raised(ctx, f)
 	case ndjson.TypeDone:
 		c.unfinished(ctx)
 		c.ended(ctx, f)
@@ -379,19 +381,5 @@ func (c *cell) markLate(ctx context.Context, f ndjson.Frame) {
 		c.out(ctx, messages.LateBegins(f.Chars))
 	} else {
 		c.out(ctx, messages.LateEnds())
-	}
-}
-
-// ended takes the last frame.
-func (c *cell) ended(ctx context.Context, f ndjson.Frame) {
-	c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
-	c.reply.ExecutionCount = f.Count
-	c.exceeded(messages.Limit(f.Limit))
-	if !f.OK && f.Limit == "" && c.i.refused() > c.refused {
-		c.exceeded(messages.LimitProcesses)
-	}
-	c.reply.Duration = time.Duration(f.Seconds * float64(time.Second))
-	if f.StdinRequested {
-		c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 	}
 }

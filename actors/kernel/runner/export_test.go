@@ -48,3 +48,12 @@ func (i *Interpreter) CutOff(left bool) {
 	i.left = false
 	i.mu.Unlock()
 }
+
+// Others returns how many processes of the session there are besides its own.
+func (i *Interpreter) Others() int {
+	pids, grouped := i.members()
+	if !grouped {
+		pids = i.related(true)
+	}
+	return len(i.others(pids))
+}

@@ -271,6 +271,7 @@ func (s *Server) goOn(ctx context.Context, h *heir, tracer *ipctrace.File) (*Int
 	i.lines = ndjson.NewReader(child.HeldReader(i.mark), ndjson.MaxFrame).Mark(i.mark)
 	i.copies, i.limits = &s.copies, limits(s.o.Limits)
 	i.info = kernel.Info{ID: fmt.Sprint(n.Process.PID), PID: n.Process.PID, Python: n.Python, Kept: true}
+	i.setApart(false)
 	i.info.News = (*kernel.News)(n.News)
 	if h.last != nil {
 		i.info.News = (*kernel.News)(h.last.News)

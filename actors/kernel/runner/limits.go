@@ -3,10 +3,12 @@ package runner
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -87,5 +89,57 @@ func (c *cell) overdrawn(ctx context.Context) bool {
 func (c *cell) exceeded(limit messages.Limit) {
 	if limit != "" {
 		c.reply.Exceeded = &messages.ResourceLimitExceeded{Limit: limit, Stderr: c.stderr.text}
+	}
+}
+
+// nameExceeded is what the error of a cell is called that has met a limit.
+const nameExceeded = "ResourceLimitExceeded"
+
+// processesText says what the limit of processes is; limits.py says it alike.
+func (l limits) processesText() string {
+	return fmt.Sprintf("processes: the session may have %d processes besides its own", l.Processes)
+}
+
+// crowded reports whether a cell that is about to end, or has ended so, had too many processes.
+// What was refused to a cell that did not fail for it were threads, or nothing that it needs.
+func (c *cell) crowded(ok bool) bool {
+	refused := !ok && c.i.refused() > c.refused
+	return c.crowd.last(time.Since(c.begin), refused) || refused
+}
+
+// raised takes what the cell has raised. Where it had too many processes, that is a mere
+// interrupt, or that another one was refused: the limit is told after it.
+func (c *cell) raised(ctx context.Context, f ndjson.Frame) {
+	e := &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback, ErrorPlace: f.Place}
+	if e.Name != nameExceeded && c.crowded(false) {
+		c.crowdedOut(e)
+	}
+	c.reply.Error = e
+	c.out(ctx, messages.Error{ErrorDetails: *e})
+}
+
+// crowdedOut has an error say that the limit of processes was met.
+func (c *cell) crowdedOut(e *messages.ErrorDetails) {
+	e.Name, e.Message = nameExceeded, c.i.limits.processesText()
+	e.Traceback = append(e.Traceback, e.Name+": "+e.Message)
+	c.exceeded(messages.LimitProcesses)
+}
+
+// ended takes the last frame.
+func (c *cell) ended(ctx context.Context, f ndjson.Frame) {
+	c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
+	c.reply.ExecutionCount = f.Count
+	c.exceeded(messages.Limit(f.Limit))
+	if f.Limit == string(messages.LimitProcesses) { // the session ends what descends from it alone
+		c.crowd.last(0, true)
+	}
+	if f.OK && f.Limit == "" && c.crowded(true) { // what it has started went on when it had ended
+		c.reply.OK, c.reply.Error = false, &messages.ErrorDetails{}
+		c.crowdedOut(c.reply.Error)
+		c.out(ctx, messages.Error{ErrorDetails: *c.reply.Error})
+	}
+	c.reply.Duration = time.Duration(f.Seconds * float64(time.Second))
+	if f.StdinRequested {
+		c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 	}
 }

@@ -50,6 +50,7 @@ class Limits:
         self._relaxed = False
         self._settled = False  # a cell has begun since the limit of memory was set
         self.exceeded: Optional[str] = None  # which limit the running cell has met
+        self.met: Optional[str] = None  # which one the last has met that has ended: any thread may change the other
         self._warned = 0  # how often it was warned about its CPU time
 
     def apply(self, wanted: Dict[str, Any]) -> None:
@@ -128,9 +129,24 @@ class Limits:
             self._set_memory(self._address_space + _RESERVE)
         return self.exceeded
 
+    def settle(self, failed: Optional[BaseException]) -> Optional[BaseException]:
+        """Decides, when a cell has ended, which limit it has met, and returns what it fails
+        with. What it has started may have been there for less than a look."""
+        try:
+            if self.processes and not processes.childless():
+                self._count(self._interrupts.current)
+        except Exception:  # code has hooked into what this takes
+            pass
+        if failed is not None:
+            self.failed(failed)
+        elif self.exceeded == "processes":  # it has ended before its interrupt came
+            failed = KeyboardInterrupt()
+        self.met = self.exceeded
+        return failed
+
     def describe(self) -> str:
         """Says in words what the limit is that was met."""
-        name = self.exceeded
+        name = self.met
         return {
             "memory": f"memory: the session may use {self.memory >> 20} MiB more than at its start",
             "cpu": f"cpu: a cell may use {self.cpu} s of processor time",
@@ -141,17 +157,24 @@ class Limits:
     def look(self) -> None:
         """Counts the processes that the session has started, and ends them when
         there are too many. The side thread calls it while a cell runs."""
+        running = self._interrupts.current
+        if self._count(running):
+            self._interrupts.request(running)
+
+    def _count(self, running: int) -> bool:
+        """Says whether a cell has more processes than it may, and ends them then."""
         found = processes.living(processes.descendants_of(os.getpid()))
         if len(found) <= self.processes:
-            return
-        self.exceeded = "processes"
+            return False
+        if running == self._interrupts.current:  # else it has ended meanwhile
+            self.exceeded = "processes"  # before what the cell may see of it
         for _ in range(_KILL_ROUNDS):  # they may go on starting others
             for pid in found:
                 processes.kill(pid)
             found = processes.living(processes.descendants_of(os.getpid()))
             if not found:
                 break
-        self._interrupts.request(self._interrupts.current)
+        return True
 
     def patience(self) -> Optional[int]:
         """Returns how long the side thread may wait, in milliseconds, None for

@@ -26,12 +26,12 @@ def started_since(begin: float) -> List[int]:
     monotonic clock, or later, and belong to its process group, parents first.
     What was started before is left alone: a server that an earlier cell started
     is not part of this one."""
-    if _childless():
+    if childless():
         return []
     return [pid for pid in descendants_of(os.getpid()) if _is_of_group(pid, os.getpgrp(), _ticks(begin))]
 
 
-def _childless() -> bool:
+def childless() -> bool:
     """Says whether this process has no children for sure. One call says so, where to
     list them takes twenty: whoever asks beside code that computes has to wait for the
     interpreter after each of them, on a busy machine for half a second."""

@@ -447,8 +447,8 @@ class Session:
                 except BaseException as err:  # an interrupt comes late
                     failed = failed or err
         try:
+            failed = self.limits.settle(failed)
             if failed is not None:
-                self.limits.failed(failed)
                 frames.append(encode(self._error(failed)))
             frames.append(self._done(failed, duration))
             flush_libc()
@@ -555,7 +555,7 @@ class Session:
 
     def _error(self, failed: BaseException) -> Dict[str, Any]:
         frame = errors.describe(failed, f"<cell {self.count}>")
-        if self.limits.exceeded is not None:
+        if self.limits.met is not None:
             frame["name"], frame["message"] = "ResourceLimitExceeded", self.limits.describe()
             frame["traceback"].append(f"{frame['name']}: {frame['message']}")
         return frame
@@ -566,8 +566,8 @@ class Session:
             flags += b',"interrupted":true'
         if self.input.requested:
             flags += b',"stdin_requested":true'
-        if self.limits.exceeded is not None:
-            flags += b',"limit":"%b"' % self.limits.exceeded.encode()
+        if self.limits.met is not None:
+            flags += b',"limit":"%b"' % self.limits.met.encode()
         return b'{"type":"done","ok":%b,"count":%d,"seconds":%.6f%b}\n' % (b"true" if failed is None else b"false", self.count, seconds, flags)
 
     def display(self, *values: Any, raw: bool = False, metadata: Optional[dict] = None, display_id: Any = None, update: bool = False) -> Any:

@@ -94,6 +94,22 @@ class LimitsTest(unittest.TestCase):
         self.assertEqual("3", s.value("import subprocess\nps = [subprocess.Popen(['sleep', '100']) for _ in range(3)]\nlen(ps)"))
         self.exceeded(s, "ps += [subprocess.Popen(['sleep', '100']) for _ in range(3)]\nimport time\ntime.sleep(100)", "processes")
         self.assertEqual("{-9}", s.value("set(p.wait() for p in ps)"))
+        # A cell that has ended before anything looked, and one that fails for another reason.
+        for end in ("", "\n1 / 0"):
+            self.exceeded(s, "ps = [subprocess.Popen(['sleep', '100']) for _ in range(9)]" + end, "processes")
+            self.assertEqual("{-9}", s.value("set(p.wait() for p in ps)"))
+
+    def test_what_a_cell_has_met_is_decided_once(self):
+        """A look that is late changes nothing of what is told."""
+        from coppice_runner import limits
+
+        one = limits.Limits(mock.Mock(current=1))
+        failed = OSError()
+        self.assertIs(failed, one.settle(failed))
+        one.exceeded = "processes"
+        self.assertIsNone(one.met)
+        self.assertIsInstance(one.settle(None), KeyboardInterrupt)
+        self.assertEqual("processes", one.met)
 
     def test_bad_limits(self):
         for limits in ({"memory": -1}, {"memory": "1"}, {"wishes": 3}):
