@@ -110,6 +110,9 @@ func asked(e supervisor.Exit) bool {
 
 // reason says in words why no kernel served a call, and what to do about it.
 func reason(why *supervisor.ServiceError) string {
+	if unknown, is := errors.AsType[*messages.UnknownKernelError](why); is { // which step of a start has met it helps nobody
+		return unknown.Error()
+	}
 	cause := ""
 	if text := why.Exit.Value().Reason; text != "" {
 		cause = ": " + text
