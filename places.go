@@ -2,11 +2,17 @@ package coppice
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/hibernate"
+	"github.com/coppice-run/coppice/internal/file/own"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/sandbox"
 	"github.com/coppice-run/coppice/workspace"
@@ -16,8 +22,27 @@ import (
 func (h *Host) newWorkspaces() *workspace.Set {
 	h.owner.Ask(h.anyPython) // their processes may come before any interpreter is known
 	return workspace.New(workspace.Host{
-		Dir: filepath.Join(h.o.dir, workspace.Name), Sessions: h.gateway, Place: h.placeOf, Env: h.o.Env, Owner: &h.owner, Logger: h.o.Logger,
+		Dir: filepath.Join(h.o.dir, workspace.Name), Sessions: h.gateway, Place: h.placeOf, Env: h.o.Env, Owner: &h.owner, Needed: h.needsFolder, Logger: h.o.Logger,
 	}, h.o.Workspaces)
+}
+
+// sweepWorkspaces removes the folders that killed hosts of this home have left of workspaces.
+func (h *Host) sweepWorkspaces() {
+	if _, err := own.Clean(context.Background(), filepath.Join(h.o.dir, workspace.Name), h.needsFolder); err != nil {
+		h.o.Logger.Warn("the folder of a workspace, which a killed host has left, was not removed", "err", err)
+	}
+}
+
+// needsFolder reports whether a session on disk may need the folder that a killed host has left of
+// a workspace. It is true when that cannot be known.
+func (h *Host) needsFolder(name, _ string) bool {
+	if h.asleep == nil {
+		// Another host of this home may have kept some: what it has on disk is not read here.
+		_, err := os.Stat(filepath.Join(h.o.dir, hibernatedFolder))
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	list, err := h.asleep.List(context.Background())
+	return err != nil || slices.ContainsFunc(list, func(a hibernate.Asleep) bool { return a.Key.Workspace == name })
 }
 
 // placeOf makes what the kernels of a workspace come from: what those of the host

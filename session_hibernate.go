@@ -54,6 +54,9 @@ func (h *Host) Snapshots() *hibernate.Snapshots {
 	return h.asleep.Snapshots()
 }
 
+// hibernatedFolder is where sessions are kept on disk, in the folder of a host.
+const hibernatedFolder = "hibernated"
+
 // openHibernation opens what keeps sessions on disk, if they are to be.
 func (h *Host) openHibernation(ctx context.Context) error {
 	if h.o.Hibernate == hibernate.Never {
@@ -62,7 +65,7 @@ func (h *Host) openHibernation(ctx context.Context) error {
 	if b, ok := can[kernel.Freezing](h); !ok || !b.Freezes() {
 		return fmt.Errorf("%w: Hibernate is %q, and %s; leave it at never, or use the runner backend on Linux or macOS, or a gateway of the host's own on Linux", ErrOptions, h.o.Hibernate, h.cannot("cannot keep sessions on disk"))
 	}
-	dir := filepath.Join(h.o.dir, "hibernated")
+	dir := filepath.Join(h.o.dir, hibernatedFolder)
 	if h.o.Store == nil {
 		s, err := store.OpenFolder(ctx, store.FolderOptions{Dir: dir, KeyFile: filepath.Join(h.o.dir, "hibernate.key")})
 		if err != nil {

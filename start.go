@@ -81,6 +81,7 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	}
 	h.workspaces = h.newWorkspaces()
 	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec(), h.workspaces.Spec()}
+	h.sweeping.Go(h.sweepWorkspaces)
 	if r.Bash {
 		children = append(children, h.bashSpec())
 	}

@@ -2,10 +2,12 @@ package environment
 
 import (
 	"errors"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/file/own"
 	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/internal/jupyter"
@@ -234,7 +236,7 @@ func (x *examination) leftovers() {
 		for _, dir := range folders {
 			x.find(checkLeftovers, FindingWarning, "coppice doctor --fix", "the temporary folder %s of a host that was killed", dir)
 		}
-		if len(found)+len(groups)+len(folders) == 0 && err == nil {
+		if len(found)+len(groups)+len(folders)+x.workspaces() == 0 && err == nil {
 			x.ok(checkLeftovers, "nothing was left behind")
 		}
 		return
@@ -262,9 +264,27 @@ func (x *examination) leftovers() {
 		x.find(checkLeftovers, FindingFailed, "end process "+itoa(locked.PID)+", then coppice doctor --fix", "%v", err)
 	case err != nil:
 		x.find(checkLeftovers, FindingFailed, "", "%v", err)
-	case len(gone)+len(groups)+len(folders) == 0 && failed == nil:
+	case len(gone)+len(groups)+len(folders)+x.workspaces() == 0 && failed == nil:
 		x.ok(checkLeftovers, "nothing was left behind")
 	}
+}
+
+// workspaces tells of the folders of workspaces that no host has, and returns how many. They are not
+// removed here: only a host knows whether a session on disk needs one.
+func (x *examination) workspaces() int {
+	left, err := own.Leftovers(filepath.Join(x.home.Dir(), "workspaces"))
+	if err != nil {
+		x.find(checkLeftovers, FindingFailed, "", "%v", err)
+		return 1
+	}
+	for _, l := range left {
+		if l.Dead {
+			x.find(checkLeftovers, FindingWarning, "", "%s, of a workspace whose host was killed: the next host removes it, unless sessions on disk may need it", l.Folder)
+		} else {
+			x.find(checkLeftovers, FindingWarning, "rm -r "+shell.Quote(l.Folder)+" (if you do not need what is in it)", "%s, of a workspace of which nothing says whether it is needed", l.Folder)
+		}
+	}
+	return len(left)
 }
 
 // modules reads those of the user and of the project.

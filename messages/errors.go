@@ -26,7 +26,7 @@ func (r Result) Err() error {
 	case OutcomeError:
 		return r.codeError()
 	case OutcomeTimeout:
-		return &TimeoutError{Ran: r.Ran(), After: r.Duration, State: r.State, Reason: r.Reason, Progress: r.HowFar()}
+		return &TimeoutError{Ran: r.Ran(), After: r.Duration, State: r.State, Reason: r.Reason, Progress: r.HowFar(), Exceeded: r.Exceeded}
 	case OutcomeCancelled:
 		return &CancelledError{Ran: r.Ran(), State: r.State, Reason: r.Reason, Progress: r.HowFar()}
 	case OutcomeLost:
@@ -99,6 +99,9 @@ type TimeoutError struct {
 	Reason string
 	// Progress says how far the call came, and whose time was up.
 	Progress Progress
+	// Exceeded is the limit that was up, as that of the time of a cell; nil: it was the time of
+	// the call.
+	Exceeded *ResourceLimitExceeded
 }
 
 // Error says whose time was up, and whether the code was run.
@@ -110,7 +113,11 @@ func (e *TimeoutError) Error() string {
 	if !e.Ran {
 		return text + ": " + e.Progress.NotRun()
 	}
-	return text + " while the code ran" + becauseOf(e.State, e.Reason)
+	why := becauseOf(e.State, e.Reason)
+	if e.Exceeded != nil && !strings.Contains(why, e.Exceeded.Error()) {
+		why = because(e.Exceeded.Error()) + strings.Replace(why, ":", ";", 1)
+	}
+	return text + " while the code ran" + why
 }
 
 // Timeout returns true, as that of a net.Error does.

@@ -13,6 +13,9 @@
 //     the reason, waiting ones are not started, its kernels and its processes are
 //     gone, and so is its folder, unless it was given or is to be kept. [Workspace.Done] is closed
 //     when all of that has happened; then the name is free.
+//   - A workspace begins with an empty folder, unless one is given or one of its name was kept: what
+//     a killed host has left is removed, and else stays where it is while the new one gets another
+//     folder ([own.Take]).
 //   - On Linux that includes what cells and processes have started and left behind, though it has
 //     left their groups and sessions, and has no parent left: it has the mark of the
 //     workspace ([process.Marked]). When the host is killed, the owner of its processes

@@ -174,10 +174,7 @@ func (f *folder) Terminate(_ *supervisor.Ctx, exit supervisor.Exit) {
 		err = errors.Join(err, opened.Close())
 	}
 	w.discard()
-	if w.o.Folder == "" && !w.o.KeepFolder && opened != nil {
-		err = errors.Join(err, os.RemoveAll(w.folder))
-	}
-	if err != nil {
+	if err = errors.Join(err, w.own.Release(opened != nil)); err != nil {
 		w.set.o.Logger.Warn("something of a workspace is left", "workspace", w.name, "err", err)
 	}
 }
@@ -213,6 +210,14 @@ func (w *Workspace) endKernels(exit supervisor.Exit) {
 	defer cancel()
 	if _, err := reply.Wait(ctx); err != nil && !errors.Is(err, supervisor.ErrGone) {
 		w.set.o.Logger.Warn("the kernels of a workspace have not ended", "workspace", w.name, "err", err)
+	}
+}
+
+// giveUp removes what was made for a workspace that did not come to be, with its folder.
+func (w *Workspace) giveUp() {
+	w.discard()
+	if err := w.own.Release(false); err != nil {
+		w.set.o.Logger.Warn("the folder of a workspace is left", "workspace", w.name, "err", err)
 	}
 }
 

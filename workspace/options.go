@@ -22,7 +22,10 @@ type Options struct {
 	// enter.
 	Folder string
 	// KeepFolder leaves a folder of its own where it is when the workspace ends; one of
-	// the same name that is made later finds it. false: it is removed with all that is in it.
+	// the same name that is made later finds it. false: it is removed with all that is in it, by
+	// the next host of this home if this one is killed. No workspace finds what another one has
+	// left; where that is still needed, as by sessions on disk, the folder has a number behind its
+	// name.
 	KeepFolder bool
 	// Env is the environment that everything in the workspace has, beside what passes
 	// of the host's.

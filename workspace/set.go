@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
+	"github.com/coppice-run/coppice/internal/file/own"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/supervisor"
 	"github.com/coppice-run/coppice/supervisor/strategy"
@@ -24,7 +25,7 @@ const Name = "workspaces"
 // Kind is the kind of a workspace in the tree.
 const Kind = "workspace"
 
-// Host is what a set needs of its host. All fields are required but Logger.
+// Host is what a set needs of its host. All fields are required but Owner, Needed and Logger.
 type Host struct {
 	// Dir is where the folders are that workspaces have of their own.
 	Dir string
@@ -37,6 +38,9 @@ type Host struct {
 	Env []string
 	// Owner owns the processes of workspaces that have no walls. nil: nothing does.
 	Owner *process.Owner
+	// Needed says that something still needs a folder that a killed host has left of a workspace
+	// of this name: it stays then, and a new workspace gets another. nil: nothing does.
+	Needed own.Needed
 	// Logger hears what could not be removed. nil: it is not logged.
 	Logger *slog.Logger
 }
@@ -136,22 +140,25 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	if err != nil {
 		return nil, err
 	}
-	folder := o.Folder
-	if folder == "" {
-		folder = own(s.o.Dir, name)
+	if w, err := s.Get(name); err == nil {
+		if asked || w.o.same(o) {
+			return w, nil
+		}
+		return nil, &ExistsError{name}
 	}
-	if w, err := s.Get(name); err == nil && (asked || w.o.same(o)) {
-		return w, nil
-	}
-	place, err := s.o.Place(folder, o)
+	folder, has, err := s.folder(ctx, name, o)
 	if err != nil {
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}
+	place, err := s.o.Place(folder, o)
+	if err != nil {
+		return nil, fmt.Errorf("make the workspace %s: %w", name, errors.Join(err, has.Release(false)))
+	}
 	now := time.Now()
-	w := &Workspace{set: s, name: name, o: o, made: now, last: now, folder: folder, place: place, mark: cmp.Or(place.Mark, process.NewMark()), kernels: map[int]root{}, done: make(chan struct{}), labels: o.Labels, endAt: o.EndAt, idleEnd: o.IdleEnd}
+	w := &Workspace{set: s, name: name, o: o, made: now, last: now, folder: folder, own: has, place: place, mark: cmp.Or(place.Mark, process.NewMark()), kernels: map[int]root{}, done: make(chan struct{}), labels: o.Labels, endAt: o.EndAt, idleEnd: o.IdleEnd}
 	w.unclaim = w.owner().Claim(w.mark)
 	if w.group, w.kept, err = s.groups.new(ctx, o.Total, place.Inside, place.Count != nil, s.limits.looks); err != nil {
-		w.discard()
+		w.giveUp()
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}
 	made, err := supervisor.Ask[*Workspace](ctx, s.ref(), create{w, asked})
@@ -162,19 +169,42 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 		if there, err := supervisor.Ask[bool](context.WithoutCancel(ctx), s.ref(), withdraw{w}); err == nil && there {
 			go func() { // ends with the workspace, at the latest with the tree
 				<-w.done
-				w.discard()
+				w.giveUp()
 			}()
 		} else {
-			w.discard()
+			w.giveUp()
 		}
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	case made != w:
-		w.discard()
+		w.giveUp()
 	}
 	if err != nil {
 		return nil, s.meaning(w, err)
 	}
 	return made, nil
+}
+
+// folder returns the folder of a workspace that is to be made, and the right to it where it is
+// the workspace's own: once nothing is left of an earlier one of its name, which has that folder.
+func (s *Set) folder(ctx context.Context, name string, o Options) (string, *own.Folder, error) {
+	s.mu.Lock()
+	earlier := s.all[name]
+	s.mu.Unlock()
+	if earlier != nil && earlier.Err() != nil {
+		select {
+		case <-earlier.done:
+		case <-ctx.Done():
+			return "", nil, fmt.Errorf("wait for the end of the earlier one: %w", context.Cause(ctx))
+		}
+	}
+	if o.Folder != "" {
+		return o.Folder, nil, nil
+	}
+	has, err := own.Take(s.o.Dir, name, o.KeepFolder, s.o.Needed)
+	if err != nil {
+		return "", nil, fmt.Errorf("take a folder for it: %w", err)
+	}
+	return has.Path(), has, nil
 }
 
 // Get returns a workspace that has not ended. The error is an *EndedError, or matches

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/file/own"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/supervisor"
@@ -25,6 +25,7 @@ type Workspace struct {
 	o       Options // but for what may change
 	made    time.Time
 	folder  string
+	own     *own.Folder // nil: the folder was given
 	place   Place
 	mark    process.Mark  // of all processes in it
 	unclaim func()        // has its owner forget the mark
@@ -307,6 +308,3 @@ func (w *Workspace) due() (at time.Time, r Reason, detail string) {
 	}
 	return at, r, detail
 }
-
-// own is where the folder of a workspace is that brings none.
-func own(dir, name string) string { return filepath.Join(dir, name) }

@@ -36,6 +36,7 @@ var layers = []layer{
 	{dir: "messages"},
 	{dir: "internal/file", theirs: []string{"golang.org/x/sys/unix"}}, // extended attributes, which syscall has on Linux alone
 	{dir: "internal/file/temp", ours: []string{"internal/process"}},
+	{dir: "internal/file/own", ours: []string{"internal/file", "internal/file/temp"}, theirs: []string{"github.com/gofrs/flock"}},
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
 	{dir: "internal/bytescan"},
 	{dir: "internal/secret"},

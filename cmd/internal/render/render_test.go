@@ -230,6 +230,10 @@ func TestALimitIsNamed(t *testing.T) {
 	t.Parallel()
 	r := messages.Result{Outcome: messages.OutcomeError, State: messages.StateKept, Cells: cells("complete", "error")}
 	require.Empty(t, render.Ending(render.Style{}, r, 0))
+	late := messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateKept, Cells: cells("timeout"), Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}}
+	require.Equal(t, []string{"✗ timed out after 2 s: ResourceLimitExceeded: runtime"}, render.Ending(render.Style{}, late, 2*time.Second))
+	late.State, late.Reason = messages.StateLost, "it did not stop when it was interrupted"
+	require.Equal(t, "✗ timed out after 2 s: ResourceLimitExceeded: runtime; it did not stop when it was interrupted", render.Ending(render.Style{}, late, 2*time.Second)[0])
 	r.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitMemory}
 	require.Equal(t, []string{"✗ ResourceLimitExceeded: memory"}, render.Ending(render.Style{}, r, 0))
 	r.Cells[1].Error = &messages.ErrorDetails{Name: "ResourceLimitExceeded", Message: "memory: the session may use 256 MiB"}

@@ -254,6 +254,10 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 	if not := far.NotRun(); not != "" && !strings.HasPrefix(res.Reason, not) {
 		stopped = ": " + not + strings.Replace(stopped, ":", ";", 1)
 	}
+	if res.Exceeded != nil && res.Outcome == messages.OutcomeTimeout && !strings.Contains(stopped, res.Exceeded.Error()) {
+		// Whose time it was: that of a cell, not of the call.
+		stopped = ": " + res.Exceeded.Error() + strings.Replace(stopped, ":", ";", 1)
+	}
 	switch res.Outcome {
 	case messages.OutcomeTimeout:
 		add(red, "✗ "+strings.TrimSpace("timed out "+far.AfterIn(Duration))+stopped)
