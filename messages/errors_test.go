@@ -23,22 +23,22 @@ func TestErr(t *testing.T) {
 		is   error
 		text string
 	}{
-		"ok":                      {r: messages.Result{Outcome: messages.OutcomeOK}},
-		"raised":                  {messages.Result{Outcome: messages.OutcomeError, Cells: raised}, is[*messages.CodeError], nil, "ValueError: no (<cell 2>, line 3)"},
-		"program":                 {messages.Result{Outcome: messages.OutcomeError, Cells: []messages.CellResult{{Outcome: messages.OutcomeError, ExitCode: new(7)}}}, is[*messages.CodeError], nil, "the code ended with exit code 7"},
-		"timeout":                 {messages.Result{Outcome: messages.OutcomeTimeout, Cells: ran}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran"},
-		"timeout, new kernel":     {messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateFresh, Cells: ran, Reason: "it died before"}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran"},
-		"timeout, lost":           {messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateLost, Cells: ran, Reason: "it did not stop"}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran: it did not stop"},
-		"cancelled, restored":     {messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateRestored, Cells: ran, Reason: "it was on disk"}, is[*messages.CancelledError], context.Canceled, "the call was cancelled while the code ran"},
-		"timeout of a cell":       {messages.Result{Outcome: messages.OutcomeTimeout, Cells: ran, Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran: ResourceLimitExceeded: runtime"},
-		"timeout of a cell, lost": {messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateLost, Cells: ran, Reason: "it did not stop", Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran: ResourceLimitExceeded: runtime; it did not stop"},
-		"timeout in the queue":    {messages.Result{Outcome: messages.OutcomeTimeout, Cells: waited}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up: it was still waiting, and the code was not run"},
-		"cancelled":               {messages.Result{Outcome: messages.OutcomeCancelled, Cells: ran}, is[*messages.CancelledError], context.Canceled, "the call was cancelled while the code ran"},
-		"shut down":               {messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateKept, Cells: ran, Progress: messages.Progress{Reach: messages.ReachBegun, Begun: 1, Stop: messages.StopShutdown}}, is[*messages.CancelledError], context.Canceled, "the call was cancelled while the code ran: the host was shut down"},
-		"cancelled in the queue":  {messages.Result{Outcome: messages.OutcomeCancelled, Cells: waited}, is[*messages.CancelledError], context.Canceled, "the call was cancelled: it was still waiting, and the code was not run"},
-		"lost":                    {messages.Result{Outcome: messages.OutcomeLost, Cells: ran, Reason: "it died"}, is[*messages.LostError], nil, "the kernel was lost while the code ran: it died"},
-		"overloaded":              {messages.NotStarted(messages.Execute{}, "runner", messages.RefusedOverloaded, "no place"), is[*messages.NotStartedError], messages.ErrOverloaded, "the code was not run: no place"},
-		"draining":                {messages.NotStarted(messages.Execute{}, "runner", messages.RefusedDraining, ""), is[*messages.NotStartedError], nil, "the code was not run"},
+		"ok":                     {r: messages.Result{Outcome: messages.OutcomeOK}},
+		"raised":                 {messages.Result{Outcome: messages.OutcomeError, Cells: raised}, is[*messages.CodeError], nil, "ValueError: no (<cell 2>, line 3)"},
+		"program":                {messages.Result{Outcome: messages.OutcomeError, Cells: []messages.CellResult{{Outcome: messages.OutcomeError, ExitCode: new(7)}}}, is[*messages.CodeError], nil, "the code ended with exit code 7"},
+		"timeout":                {messages.Result{Outcome: messages.OutcomeTimeout, Cells: ran}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran"},
+		"timeout, new kernel":    {messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateFresh, Cells: ran, Reason: "it died before"}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran"},
+		"timeout, lost":          {messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateLost, Cells: ran, Reason: "it did not stop"}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran: it did not stop"},
+		"cancelled, restored":    {messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateRestored, Cells: ran, Reason: "it was on disk"}, is[*messages.CancelledError], context.Canceled, "the call was cancelled while the code ran"},
+		"cell timeout":           {messages.Result{Outcome: messages.OutcomeTimeout, Cells: ran, Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran: ResourceLimitExceeded: runtime"},
+		"cell timeout, lost":     {messages.Result{Outcome: messages.OutcomeTimeout, State: messages.StateLost, Cells: ran, Reason: "it did not stop", Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitRuntime}}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up while the code ran: ResourceLimitExceeded: runtime; it did not stop"},
+		"timeout in the queue":   {messages.Result{Outcome: messages.OutcomeTimeout, Cells: waited}, is[*messages.TimeoutError], context.DeadlineExceeded, "the time was up: it was still waiting, and the code was not run"},
+		"cancelled":              {messages.Result{Outcome: messages.OutcomeCancelled, Cells: ran}, is[*messages.CancelledError], context.Canceled, "the call was cancelled while the code ran"},
+		"shut down":              {messages.Result{Outcome: messages.OutcomeCancelled, State: messages.StateKept, Cells: ran, Progress: messages.Progress{Reach: messages.ReachBegun, Begun: 1, Stop: messages.StopShutdown}}, is[*messages.CancelledError], context.Canceled, "the call was cancelled while the code ran: the host was shut down"},
+		"cancelled in the queue": {messages.Result{Outcome: messages.OutcomeCancelled, Cells: waited}, is[*messages.CancelledError], context.Canceled, "the call was cancelled: it was still waiting, and the code was not run"},
+		"lost":                   {messages.Result{Outcome: messages.OutcomeLost, Cells: ran, Reason: "it died"}, is[*messages.LostError], nil, "the kernel was lost while the code ran: it died"},
+		"overloaded":             {messages.NotStarted(messages.Execute{}, "runner", messages.RefusedOverloaded, "no place"), is[*messages.NotStartedError], messages.ErrOverloaded, "the code was not run: no place"},
+		"draining":               {messages.NotStarted(messages.Execute{}, "runner", messages.RefusedDraining, ""), is[*messages.NotStartedError], nil, "the code was not run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
