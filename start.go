@@ -54,7 +54,8 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 	h.sweeping.Go(sweep)
 	h.calls = hostcall.New(hostcall.Options{
 		Functions: r.HostCalls.Functions, MaxCalls: max(r.HostCalls.MaxCalls, 0), MaxAtOnce: r.HostCalls.MaxAtOnce, Logger: r.Logger,
-		Tools: func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
+		Tools:   func(ctx context.Context) map[string]HostFunction { return h.launcher.Offered(ctx) },
+		Lacking: func(ctx context.Context, name string) string { return h.launcher.Lacking(ctx, name) },
 	})
 	if err := h.openTrace(); err != nil {
 		return nil, errors.Join(err, h.discard())

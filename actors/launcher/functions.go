@@ -145,6 +145,28 @@ func (l *Launcher) Offered(ctx context.Context) map[string]hostcall.Function {
 	return hostcall.ByName(list)
 }
 
+// Lacking says why the tool that a function would be made of is none that can be used; ""
+// when there is no such tool, or no launcher.
+func (l *Launcher) Lacking(ctx context.Context, name string) string {
+	if l == nil {
+		return ""
+	}
+	entries, err := l.box.List(ctx)
+	if err != nil {
+		return err.Error()
+	}
+	for _, e := range entries {
+		switch {
+		case functionName(e.ID) != name:
+		case e.Broken():
+			return "the tool " + e.ID + " cannot be used: " + e.Err.Error()
+		case e.Tool != nil && e.Tool.Archived:
+			return "the tool " + e.ID + " is archived"
+		}
+	}
+	return ""
+}
+
 // raised is the name of the exception for a kind of error.
 func raised(kind messages.ToolErrorKind) string {
 	switch kind {

@@ -144,7 +144,7 @@ func (d *Calls) find(ctx context.Context, c messages.HostCall) (func(context.Con
 		if !ok {
 			tools := d.host.tools(ctx)
 			if f, ok = tools[c.Name]; !ok {
-				return nil, 0, d.unknown(c.Name, tools)
+				return nil, 0, d.unknown(ctx, c.Name, tools)
 			}
 		}
 		return func(ctx context.Context, m *eventSink) (messages.HostResult, error) { return d.run(ctx, f, c, m) }, f.Timeout, nil
@@ -171,8 +171,13 @@ func (h *Host) tools(ctx context.Context) map[string]Function {
 }
 
 // unknown says which functions there are, and which tools.
-func (d *Calls) unknown(name string, tools map[string]Function) *messages.HostError {
+func (d *Calls) unknown(ctx context.Context, name string, tools map[string]Function) *messages.HostError {
 	text := "there is no host function " + name
+	if lacking := d.host.o.Lacking; lacking != nil {
+		if why := lacking(ctx, name); why != "" {
+			return &messages.HostError{Type: "UnknownFunction", Message: text + ": " + why}
+		}
+	}
 	names := slices.AppendSeq(slices.Collect(maps.Keys(d.functions)), maps.Keys(tools))
 	slices.Sort(names)
 	if names = slices.Compact(names); len(names) > 0 {

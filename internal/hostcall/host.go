@@ -16,6 +16,9 @@ type Options struct {
 	// Tools returns further functions, as they are now; it is asked for a name that
 	// Functions does not have. nil: no further functions.
 	Tools func(ctx context.Context) map[string]Function
+	// Lacking says why there is no function of a name that somebody would expect to be
+	// there; "" when nobody would. nil: nobody would.
+	Lacking func(ctx context.Context, name string) string
 	// MaxCalls is how many calls one cell may make. 0: no limit.
 	MaxCalls int
 	// MaxAtOnce is how many calls of one Execute may run at a time; more wait.

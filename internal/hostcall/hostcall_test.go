@@ -64,6 +64,8 @@ func TestFunctions(t *testing.T) {
 		of("large", func(context.Context, in) (any, error) { return strings.Repeat("x", 9<<20), nil }),
 	}, Tools: func(context.Context) map[string]hostcall.Function {
 		return hostcall.ByName([]hostcall.Function{of("later", func(context.Context, in) (any, error) { return "launched", nil })})
+	}, Lacking: func(_ context.Context, name string) string {
+		return map[string]string{"broken": "it is broken"}[name]
 	}})
 	c := calls(h, hostcall.Offer{Functions: []hostcall.Function{of("own", func(context.Context, in) (any, error) { return "of this call", nil })}})
 	for _, want := range []struct{ name, args, value, kind, message string }{
@@ -77,6 +79,7 @@ func TestFunctions(t *testing.T) {
 		{"channel", `{}`, "", "TypeError", "channel returned a value that cannot be sent"},
 		{"large", `{}`, "", "ValueError", "large returned"},
 		{"later", `{}`, `"launched"`, "", ""},
+		{"broken", `{}`, "", "UnknownFunction", "there is no host function broken: it is broken"},
 		{"nobody", `{}`, "", "UnknownFunction", "there is no host function nobody; there are channel, large, later, missing, own, panics, upper, who"},
 	} {
 		r := call(t, c, want.name, want.args)

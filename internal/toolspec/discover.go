@@ -28,6 +28,16 @@ type Entry struct {
 	Stamp string
 }
 
+// Broken reports whether there is a tool.json that cannot be used. A folder without one may
+// be anything, and lacks nothing.
+func (e Entry) Broken() bool {
+	if e.Err == nil {
+		return false
+	}
+	_, err := os.Lstat(filepath.Join(e.Dir, FileName))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
 // stamped are the files whose change makes a running process outdated.
 var stamped = []string{FileName, "pyproject.toml", "requirements.txt", ".env"}
 

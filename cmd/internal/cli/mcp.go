@@ -101,7 +101,7 @@ The server ends with its input, or at Ctrl-C, and leaves no process behind.`,
 
 // hostOptions are those of the server's host; bash: it has the tool bash.
 func (f mcpFlags) hostOptions(bash bool) coppice.Options {
-	return coppice.Options{MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age, Bash: bash, MaxSessions: capacity(f.sessions, f.Backend), MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle, Launcher: f.tools.Launcher()}
+	return coppice.Options{MaxSavedCheckpoints: f.saved.most, SavedCheckpointAge: f.saved.age, Bash: bash, MaxSessions: capacity(f.sessions, f.Backend), MaxWaiting: maxWaiting(f.sessions), IdleTTL: f.idle}
 }
 
 func (a *app) mcp(ctx context.Context, f mcpFlags) error {
@@ -120,6 +120,10 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	walled := f.Walled(a.Env)
 	bash := a.offersBash(walled, f.mode)
 	ho := f.hostOptions(bash)
+	var err error
+	if ho.Launcher, err = a.Tools(ctx, f.tools); err != nil {
+		return err
+	}
 	if err := f.hibernate.fill(nil, &f.HostFlags, &ho); err != nil { // the variable is for serve
 		return err
 	}

@@ -34,7 +34,11 @@ pressed twice leaves; so do Ctrl-D and exit. The session ends with the screen.`,
 			if !isFile || !a.Out.Terminal {
 				return console.Usagef("repl needs a terminal; use run for scripts and pipes")
 			}
-			host, err := a.StartHost(ctx, f, console.ColdGateway, coppice.Options{Timeout: coppice.NoTimeout, Launcher: tools.Launcher()})
+			warm, err := a.Tools(ctx, tools)
+			if err != nil {
+				return err
+			}
+			host, err := a.StartHost(ctx, f, console.ColdGateway, coppice.Options{Timeout: coppice.NoTimeout, Launcher: warm})
 			if err != nil {
 				return err
 			}

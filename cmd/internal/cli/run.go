@@ -190,10 +190,14 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	if recorder != nil {
 		recording = append(recording, recorder.Attachment())
 	}
+	tools, err := a.Tools(ctx, f.tools)
+	if err != nil {
+		return err
+	}
 	mode := messages.KernelMode(f.mode)
 	g := console.ColdGateway
 	g.KernelName = f.kernel
-	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: f.tools.Launcher(), OnEvent: func(e messages.Lifecycle) {
+	o := coppice.Options{KernelMode: mode, Sinks: recording, Launcher: tools, OnEvent: func(e messages.Lifecycle) {
 		starting.Stage(console.StageOf(e), "")
 	}}
 	limit := timeout

@@ -236,6 +236,9 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		return nil, err
 	}
 	defer in.end(host)
+	if err := a.TellTools(ctx, f.tools); err != nil {
+		a.Err.Lines("coppice: " + err.Error()) // it serves sessions all the same
+	}
 	a.tellAsleep(ctx, f.hibernate, host.Options(), filepath.Dir(path))
 	m.tree.Show(host.Snapshot)
 	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})

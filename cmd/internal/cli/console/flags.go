@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/coppice-run/coppice"
-	"github.com/coppice-run/coppice/actors/launcher"
 	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 )
@@ -80,22 +79,6 @@ func CheckPython(name string) error {
 
 // ColdGateway starts no kernel that nothing has asked for: a command has one session.
 var ColdGateway = coppice.GatewayOptions{WarmKernels: -1}
-
-// ToolDir is the flag of commands whose host may keep tools warm.
-type ToolDir string
-
-// Add adds the flag to a command.
-func (d *ToolDir) Add(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(d), "tool-dir", "", "a folder of tools that code calls as tool.NAME(...), kept warm meanwhile (see coppice tool)")
-}
-
-// Launcher is the option of the host, nil when the flag was not given.
-func (d ToolDir) Launcher() *launcher.Options {
-	if d == "" {
-		return nil
-	}
-	return &launcher.Options{Dir: string(d)}
-}
 
 // The bounds of --timeout.
 const (
