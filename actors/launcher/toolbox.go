@@ -7,6 +7,7 @@ import (
 	"github.com/coppice-run/coppice/internal/toolbox"
 	"github.com/coppice-run/coppice/internal/toolcheck"
 	"github.com/coppice-run/coppice/internal/toolenv"
+	"github.com/coppice-run/coppice/internal/toolnew"
 	"github.com/coppice-run/coppice/internal/toolspec"
 )
 
@@ -61,6 +62,9 @@ func (b *Toolbox) Pinned() ([]string, error) { return b.box.Pinned() }
 func (b *Toolbox) Pin(ctx context.Context, id string, on bool) error {
 	return b.box.Pin(ctx, id, on, nil)
 }
+
+// ErrID is matched by the error of [Toolbox.New] about an id that no tool can have.
+var ErrID = toolnew.ErrID
 
 // New writes the files of a new tool into a folder named id, and returns it. It
 // does not write over anything.

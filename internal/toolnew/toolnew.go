@@ -24,6 +24,9 @@ var kebab = regexp.MustCompile(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
 // between is what stands between the words of a name.
 var between = regexp.MustCompile(`[^a-z0-9]+`)
 
+// ErrID is matched by the error of [Write] about an id that no tool can have.
+var ErrID = errors.New("is not in kebab-case")
+
 // Write writes a tool with the id into a folder of that name in dir, which is
 // made if it does not exist, and returns the folder. A folder that exists is
 // left alone, and an error that matches fs.ErrExist.
@@ -33,7 +36,7 @@ func Write(dir, id string) (string, error) {
 		if better := strings.Trim(between.ReplaceAllString(strings.ToLower(id), "-"), "-"); kebab.MatchString(better) && len(better) <= 64 {
 			as = better
 		}
-		return "", fmt.Errorf("the id %q is not in kebab-case: small letters, digits and single dashes, as in %s", id, as)
+		return "", fmt.Errorf("the id %q %w: small letters, digits and single dashes, as in %s", id, ErrID, as)
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("make a tool: %w", err)

@@ -24,7 +24,7 @@ func (a *app) listCommand() *cobra.Command {
 	return console.Command{
 		Use:    "list",
 		Short:  "List the tools, the broken ones with what is wrong",
-		Errors: failure,
+		Errors: a.failure,
 		Run: func(ctx context.Context, _ []string) error {
 			list, dir, err := a.list(ctx)
 			if err != nil {
@@ -34,14 +34,14 @@ func (a *app) listCommand() *cobra.Command {
 				return a.WriteJSON(list)
 			}
 			if len(list) == 0 {
-				a.Out.Lines("there are no tools in "+dir, "coppice tool new ID makes one")
+				a.Out.Lines("there are no tools in "+dir, a.here("coppice tool new ID makes one"))
 				return nil
 			}
 			rows := [][]string{{"id", "name", "status", "validation", ""}}
 			for _, s := range list {
 				note, more, cut := strings.Cut(s.Problem, "; ")
 				if cut && s.Validation == "fail" {
-					note = fmt.Sprintf("%s (and %d more: coppice tool validate %s)", note, 1+strings.Count(more, "; "), s.ID)
+					note = fmt.Sprintf("%s (and %d more: %s)", note, 1+strings.Count(more, "; "), a.here("coppice tool validate "+s.ID))
 				}
 				if s.Pinned {
 					note = strings.TrimSpace("pinned " + note)
@@ -62,7 +62,7 @@ func (a *app) list(ctx context.Context) (list []client.Tool, dir string, err err
 	if c := a.server(ctx, box.Dir()); c != nil {
 		defer c.Close()
 		list, err = c.Tools(ctx)
-		return list, box.Dir(), failure(err)
+		return list, box.Dir(), a.failure(err)
 	}
 	entries, err := box.List(ctx)
 	if err != nil {
@@ -87,7 +87,7 @@ func (a *app) stateCommand() *cobra.Command {
 		Long: `Show which tools are warm in the coppice serve that runs for this folder. With
 --json everything that the launcher knows is printed, which a server shows in
 developer mode only.`,
-		Errors: failure,
+		Errors: a.failure,
 		Run:    func(ctx context.Context, _ []string) error { return a.state(ctx) },
 	}.Make()
 }
@@ -143,7 +143,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Use:    "logs ID",
 		Short:  "Show the end of what a tool wrote to standard error",
 		Args:   oneTool("logs"),
-		Errors: failure,
+		Errors: a.failure,
 		Run: func(ctx context.Context, args []string) error {
 			box, err := a.toolbox()
 			if err != nil {
@@ -184,7 +184,7 @@ when nobody uses it. A pin is kept in the folder of tools.`,
 		what, said = "unpin", "not pinned"
 		c = console.Command{Use: "unpin ID", Short: "Let a tool make room for others again"}
 	}
-	c.Args, c.Errors = oneTool(what), failure
+	c.Args, c.Errors = oneTool(what), a.failure
 	c.Run = func(ctx context.Context, args []string) error {
 		box, err := a.toolbox()
 		if err != nil {
@@ -214,7 +214,7 @@ func (a *app) stopCommand() *cobra.Command {
 		Use:    "stop ID",
 		Short:  "End the process of a tool; its next run starts it again",
 		Args:   oneTool("stop"),
-		Errors: failure,
+		Errors: a.failure,
 		Run: func(ctx context.Context, args []string) error {
 			box, err := a.toolbox()
 			if err != nil {
@@ -250,7 +250,7 @@ func (a *app) prewarmCommand() *cobra.Command {
 would have to make room. Without a server the tool is started, to see that it
 does, and ended again.`,
 		Args:   oneTool("prewarm"),
-		Errors: failure,
+		Errors: a.failure,
 		Run:    func(ctx context.Context, args []string) error { return a.prewarmTool(ctx, args[0]) },
 	}.Make()
 }
@@ -311,7 +311,7 @@ func (a *app) tryTool(ctx context.Context, id string) error {
 		case i < 0:
 		case s.Tools[i].Failure != nil:
 			waiting.Done()
-			a.Err.Print(errorText(&s.Tools[i].Failure.Error))
+			a.Err.Print(a.errorText(&s.Tools[i].Failure.Error))
 			return &console.Exit{Code: console.Lost}
 		case s.Tools[i].State == messages.ChildIdle:
 			waiting.Done()

@@ -25,7 +25,7 @@ func (a *app) newCommand() *cobra.Command {
 runs as it is and needs nothing but Python: change main.py, and tool.json with
 it. Nothing is written over.`,
 		Args:   console.Arguments{Least: 1, Most: 1, Wants: "new takes the id of the new tool, as in: coppice tool new word-count"},
-		Errors: failure,
+		Errors: a.failure,
 		Run: func(_ context.Context, args []string) error {
 			box, err := a.toolbox()
 			if err != nil {
@@ -38,11 +38,7 @@ it. Nothing is written over.`,
 			if a.json {
 				return a.WriteJSON(map[string]string{"id": args[0], "dir": dir})
 			}
-			where := ""
-			if a.dir != "" {
-				where = " --tools " + forShell(a.dir)
-			}
-			a.Out.Lines(dir, "next: coppice tool setup "+args[0]+where+", then coppice tool validate "+args[0]+where)
+			a.Out.Lines(dir, a.here("next: coppice tool setup "+args[0]+", then coppice tool validate "+args[0]))
 			return nil
 		},
 	}.Make()
@@ -58,7 +54,7 @@ func (a *app) setupCommand() *cobra.Command {
 requirements.txt pins, checked by hash when it has hashes, or else those that
 pyproject.toml depends on. When it is there and matches, nothing is done.`,
 		Args:   console.Arguments{Most: console.Any},
-		Errors: failure,
+		Errors: a.failure,
 		Run: func(ctx context.Context, args []string) error {
 			if all == (len(args) > 0) || len(args) > 1 {
 				return console.Usagef("setup takes the id of one tool, or --all")
@@ -128,7 +124,7 @@ against tool.json, a run with sample inputs, its outputs, the stream, the
 fixtures in the folder reference, and the end. The exit code is 1 when a check
 failed; warnings do not count. With --all and --json there is one report a line.`,
 		Args:   console.Arguments{Most: console.Any},
-		Errors: failure,
+		Errors: a.failure,
 		Run: func(ctx context.Context, args []string) error {
 			if all == (len(args) > 0) || len(args) > 1 {
 				return console.Usagef("validate takes the id of one tool, or --all; coppice tool list shows them")
@@ -182,7 +178,7 @@ func (a *app) dirs(ctx context.Context, box *launcher.Toolbox, args []string) ([
 func (a *app) validateTool(ctx context.Context, box *launcher.Toolbox, dir string) (launcher.Report, error) {
 	var progress func(launcher.Check)
 	if !a.json {
-		progress = func(c launcher.Check) { a.Out.Lines(checkLines(a.Style(a.Out), c)...) }
+		progress = func(c launcher.Check) { a.Out.Lines(a.checkLines(a.Style(a.Out), c)...) }
 	}
 	report, err := box.Validate(ctx, dir, progress)
 	switch {
@@ -196,10 +192,10 @@ func (a *app) validateTool(ctx context.Context, box *launcher.Toolbox, dir strin
 	return report, err
 }
 
-func checkLines(s render.Style, c launcher.Check) []string {
-	lines := []string{s.Fit(fmt.Sprintf("%-4s  %-24s  %s", c.Status, c.Name, c.Message))}
+func (a *app) checkLines(s render.Style, c launcher.Check) []string {
+	lines := []string{s.Fit(fmt.Sprintf("%-4s  %-24s  %s", c.Status, c.Name, a.here(c.Message)))}
 	for _, d := range c.Details {
-		lines = append(lines, s.Fit("      "+d))
+		lines = append(lines, s.Fit("      "+a.here(d)))
 	}
 	return lines
 }

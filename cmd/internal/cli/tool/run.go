@@ -48,7 +48,7 @@ the time was up, 130 when cancelled, and 70 when the tool did not start or died.
 			Args:    oneTool("stream"),
 		}
 	}
-	c.Errors = failure
+	c.Errors = a.failure
 	c.Run = func(ctx context.Context, args []string) error { return a.run(ctx, f, args[0], stream) }
 	cmd := c.Make()
 	flags := cmd.Flags()
@@ -129,7 +129,7 @@ func (a *app) showResult(t *launcher.Spec, r messages.ToolResult, asJSON, stream
 		for _, w := range r.Warnings {
 			a.Err.Lines("coppice: warning: " + w)
 		}
-		a.Err.Print(errorText(r.Error))
+		a.Err.Print(a.errorText(r.Error))
 	}
 	return console.Ended(r.Outcome)
 }
@@ -137,13 +137,13 @@ func (a *app) showResult(t *launcher.Spec, r messages.ToolResult, asJSON, stream
 // shownLines is how much of a tool's standard error is shown with an error.
 const shownLines = 20
 
-func errorText(e *messages.ToolError) string {
+func (a *app) errorText(e *messages.ToolError) string {
 	if e == nil {
 		return ""
 	}
 	text := "coppice: " + e.Message + "\n"
 	if e.Hint != "" {
-		text += "  " + e.Hint + "\n"
+		text += "  " + a.here(e.Hint) + "\n"
 	}
 	lines := strings.Split(strings.TrimRight(e.Stderr, "\n"), "\n")
 	if e.Stderr != "" {

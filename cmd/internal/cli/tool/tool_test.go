@@ -46,8 +46,14 @@ func newPlace(t *testing.T) *place {
 // besides with its error at the end.
 func (p *place) run(stdin string, args ...string) (code int, out, told string) {
 	p.t.Helper()
+	return p.runWith([]string{"COPPICE_TOOLS=" + p.dir}, stdin, args...)
+}
+
+// runWith is run with other variables.
+func (p *place) runWith(env []string, stdin string, args ...string) (code int, out, told string) {
+	p.t.Helper()
 	var stdout, stderr bytes.Buffer
-	cmd := Command(console.New(strings.NewReader(stdin), &stdout, &stderr, []string{"COPPICE_HOME=" + p.home, "COPPICE_TOOLS=" + p.dir}))
+	cmd := Command(console.New(strings.NewReader(stdin), &stdout, &stderr, append([]string{"COPPICE_HOME=" + p.home}, env...)))
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	cmd.SetArgs(args)
 	cmd.SetOut(&stdout)
@@ -156,9 +162,10 @@ func TestByThemselves(t *testing.T) {
 		told  string
 	}{
 		"list":                 {args: []string{"list"}, out: "shout  Shout  dormant  unchecked   \n"},
-		"list of none":         {args: []string{"list", "--tools", "/none/tools"}, out: "there are no tools in /none/tools\ncoppice tool new ID makes one\n"},
+		"list of none":         {args: []string{"list", "--tools", "/none/tools"}, out: "there are no tools in /none/tools\ncoppice tool new ID --tools /none/tools makes one\n"},
+		"run none, named":      {args: []string{"run", "none", "--tools", "/none/tools"}, code: 2, told: "coppice tool list --tools /none/tools shows the tools"},
 		"new again":            {args: []string{"new", "shout"}, code: 1, told: "is there already"},
-		"new, badly named":     {args: []string{"new", "No_Good"}, code: 1, told: "is not in kebab-case"},
+		"new, badly named":     {args: []string{"new", "No_Good"}, code: 2, told: "is not in kebab-case"},
 		"new without a name":   {args: []string{"new"}, code: 2, told: "new takes the id of the new tool"},
 		"state":                {args: []string{"state"}, out: "nothing is warm: no coppice serve runs for this folder of tools\n"},
 		"state as JSON":        {args: []string{"state", "--json"}, out: `"tools":[]`},
@@ -197,6 +204,58 @@ func TestByThemselves(t *testing.T) {
 			require.Contains(t, told, tc.told)
 		})
 	}
+}
+
+// TestTheFolderOfTheServer is the one that is meant where none is named.
+func TestTheFolderOfTheServer(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	p.serve(map[string]string{"GET /api/tools": `[{"id":"of-the-server"}]`})
+	for name, tc := range map[string]struct {
+		env  []string
+		args []string
+		want string
+	}{
+		"none named":        {args: []string{"list"}, want: "of-the-server"},
+		"not the server":    {args: []string{"list", "--no-server"}, want: "there are no tools in HOME/.coppice/tools\n"},
+		"named by a flag":   {args: []string{"list", "--tools", "/none/a b"}, want: "there are no tools in /none/a b\ncoppice tool new ID --tools '/none/a b' makes one\n"},
+		"named by variable": {env: []string{"COPPICE_TOOLS=/none"}, args: []string{"list"}, want: "there are no tools in /none\ncoppice tool new ID makes one\n"},
+	} {
+		code, out, told := p.runWith(tc.env, "", tc.args...)
+		require.Zero(t, code, told)
+		require.Contains(t, out, tc.want, name)
+	}
+}
+
+// TestHintsNameTheFolder that was named: without it they were about another.
+func TestHintsNameTheFolder(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"make it with: coppice tool setup shout":                 "make it with: coppice tool setup shout --tools './my tools'",
+		"coppice tool setup a-b.c; then go on":                   "coppice tool setup a-b.c --tools './my tools'; then go on",
+		"coppice tool list shows the tools":                      "coppice tool list --tools './my tools' shows the tools",
+		"it was not made by coppice tool setup, or not finished": "it was not made by coppice tool setup, or not finished",
+	} {
+		require.Equal(t, want, (&app{dir: "./my tools"}).here(text))
+		require.Equal(t, text, new(app).here(text))
+	}
+	code, _, told := newPlace(t).runWith(nil, "", "run", "shout", "--tools", newPlace(t).dir)
+	require.Equal(t, 70, code)
+	require.Regexp(t, `coppice tool setup shout --tools \S+/tools\n`, told+"\n")
+}
+
+// TestCompletion offers the tools of the folder that the line names.
+func TestCompletion(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	for _, args := range [][]string{{"run"}, {"stream"}, {"setup"}, {"validate"}, {"logs"}, {"pin"}, {"unpin"}, {"stop"}, {"prewarm"}} {
+		_, out, _ := p.runWith(nil, "", append(append([]string{"__complete"}, args...), "--tools", p.dir, "")...)
+		require.Contains(t, out, "shout\tShout\n", args)
+	}
+	_, out, _ := p.runWith(nil, "", "__complete", "new", "--tools", p.dir, "")
+	require.NotContains(t, out, "shout")
+	_, out, _ = p.runWith(nil, "", "__complete", "run", "shout", "--tools", p.dir, "")
+	require.NotContains(t, out, "shout")
 }
 
 // TestAStaleServer is not asked: it serves another folder, or runs no more.
@@ -279,11 +338,11 @@ func TestWhatPeopleSee(t *testing.T) {
 	} {
 		require.Equal(t, want, eventText(e))
 	}
-	require.Empty(t, errorText(nil))
-	long := errorText(&messages.ToolError{Message: "m", Stderr: strings.Repeat("line\n", 30) + "last"})
+	require.Empty(t, new(app).errorText(nil))
+	long := new(app).errorText(&messages.ToolError{Message: "m", Stderr: strings.Repeat("line\n", 30) + "last"})
 	require.Equal(t, 2+shownLines, strings.Count(long, "\n"))
 	require.True(t, strings.HasSuffix(long, "| last\n"))
-	require.Equal(t, []string{"warn  name                      m", "      why"}, checkLines(render.Style{}, launcher.Check{Status: "warn", Name: "name", Message: "m", Details: []string{"why"}}))
+	require.Equal(t, []string{"warn  name                      m", "      why"}, new(app).checkLines(render.Style{}, launcher.Check{Status: "warn", Name: "name", Message: "m", Details: []string{"why"}}))
 	require.Equal(t, "a: fail, 2 pass, 1 fail", summary(launcher.Report{ToolID: "a", Overall: "fail", Checks: []launcher.Check{{Status: "pass"}, {Status: "fail"}, {Status: "pass"}}}))
 	for word, want := range map[string]string{"plain-1.py": "plain-1.py", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "ä": "'ä'", "$HOME": "'$HOME'"} {
 		require.Equal(t, want, forShell(word))
@@ -310,7 +369,7 @@ func TestFailure(t *testing.T) {
 		"decided":      {&console.Exit{Code: 70, Err: &messages.ToolError{Kind: messages.ToolErrorNotFound}}, 70, ""},
 		"wrong folder": {fmt.Errorf("%w: x", launcher.ErrOptions), console.Usage, "x"},
 	} {
-		err := failure(tc.err)
+		err := new(app).failure(tc.err)
 		exit, ok := errors.AsType[*console.Exit](err)
 		_, usage := errors.AsType[console.UsageError](err)
 		switch {
