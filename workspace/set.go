@@ -146,7 +146,7 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 		}
 		return nil, &ExistsError{name}
 	}
-	folder, has, err := s.folder(ctx, name, o)
+	folder, has, err := s.claimFolder(ctx, name, o)
 	if err != nil {
 		return nil, fmt.Errorf("make the workspace %s: %w", name, err)
 	}
@@ -184,9 +184,9 @@ func (s *Set) Open(ctx context.Context, name string, o Options) (*Workspace, err
 	return made, nil
 }
 
-// folder returns the folder of a workspace that is to be made, and the right to it where it is
+// claimFolder returns the folder of a workspace that is to be made, and the right to it where it is
 // the workspace's own: once nothing is left of an earlier one of its name, which has that folder.
-func (s *Set) folder(ctx context.Context, name string, o Options) (string, *own.Folder, error) {
+func (s *Set) claimFolder(ctx context.Context, name string, o Options) (string, *own.Folder, error) {
 	s.mu.Lock()
 	earlier := s.all[name]
 	s.mu.Unlock()
