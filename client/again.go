@@ -57,7 +57,7 @@ func (a attempt) ago() time.Duration {
 // resume waits after an attempt to begin an execution that failed with err, until patience ends,
 // and finds out how to go on, see [Client.again].
 func (c *Client) resume(ctx context.Context, wait *pause, id string, first attempt, err error) (life string, begun *Execution, _ error) {
-	for wait.next(ctx) {
+	for wait.next(ctx, err) {
 		if first.at == nil {
 			return "", nil, nil
 		}

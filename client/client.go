@@ -26,13 +26,16 @@ type Options struct {
 	// address. "": the address.
 	Socket string
 	// Patience is how long the server may be out of reach, from the first try that
-	// failed, before a request or a stream does. A server is in reach that gives a
-	// stream an event, or signs of life for as long. 0: 30 s; negative: not at all.
+	// failed, before a request or a stream does, and how long it may leave a request
+	// without an answer: at least 1 s, and for what takes its time while it answers others.
+	// A server is in reach that gives a stream an event, or signs of life for as long.
+	// 0: 30 s; negative: nothing is tried again, and answers are waited for as with 0.
 	Patience time.Duration
 	// Silence is after how long without a sign of life a stream is taken for
-	// broken. 0: 45 s; the server sends one every 15.
+	// broken. 0: 45 s, or 15 more than Patience, if that is less; the server sends one every 15.
 	Silence time.Duration
-	// Transport carries the requests. nil: one of the client's own.
+	// Transport carries the requests. nil: one of the client's own, which trusts the
+	// authorities that the system does.
 	Transport http.RoundTripper
 }
 
@@ -44,9 +47,15 @@ type Client struct {
 	own  *http.Transport // nil when the transport is the caller's
 	// record is the file in which the server was found, "" for one that was named.
 	record string
+	// answering is how long an answer is waited for that is there at once.
+	answering time.Duration
 
 	epochs epochs
+	lives  lives
 }
+
+// defaultPatience is that of who names none.
+const defaultPatience = 30 * time.Second
 
 // maxAnswer bounds an answer, in bytes.
 const maxAnswer = 256 << 20
@@ -64,12 +73,13 @@ func New(o Options) (*Client, error) {
 		return nil, err
 	}
 	if o.Patience == 0 {
-		o.Patience = 30 * time.Second
+		o.Patience = defaultPatience
 	}
+	answering := answerLimit(o.Patience)
 	if o.Silence <= 0 {
-		o.Silence = 45 * time.Second
+		o.Silence = min(longestSilence, signOfLife+answering)
 	}
-	c := &Client{o: o}
+	c := &Client{o: o, answering: answering}
 	c.at.Store(at)
 	if o.Transport == nil {
 		dialer := &net.Dialer{Timeout: 5 * time.Second}
@@ -152,7 +162,7 @@ func (c *Client) asking(ctx context.Context, method, path string, query url.Valu
 		if told, ok := errors.AsType[*Error](err); ok {
 			return told
 		}
-		if !again || !wait.next(ctx) {
+		if !again || !wait.next(ctx, err) {
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
@@ -175,14 +185,17 @@ func (c *Client) do(req *http.Request) ([]byte, error) {
 
 // exchange is do, with what stands above the answer.
 func (c *Client) exchange(req *http.Request) ([]byte, http.Header, error) {
+	req, heard, done := c.attend(req)
+	defer done()
 	resp, err := c.send(req)
 	if err != nil {
-		return nil, nil, unwrapURL(err)
+		return nil, nil, because(req.Context(), explained(err))
 	}
 	defer resp.Body.Close()
-	data, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	heard()
+	data, err := io.ReadAll(io.LimitReader(lively{resp.Body, heard}, maxAnswer))
 	if err != nil {
-		return nil, nil, fmt.Errorf("read the answer: %w", err)
+		return nil, nil, because(req.Context(), fmt.Errorf("read the answer: %w", err))
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		return nil, nil, problem(resp.StatusCode, data)
@@ -192,17 +205,23 @@ func (c *Client) exchange(req *http.Request) ([]byte, http.Header, error) {
 
 // take makes a request once, and decodes its answer into out.
 func (c *Client) take(req *http.Request, out any) error {
-	data, err := c.do(req)
+	_, err := c.taking(req, out)
+	return err
+}
+
+// taking is take, with what stands above the answer.
+func (c *Client) taking(req *http.Request, out any) (http.Header, error) {
+	data, header, err := c.exchange(req)
 	if told, ok := errors.AsType[*Error](err); ok {
-		return told
+		return nil, told
 	}
 	if err == nil {
 		err = json.Unmarshal(data, out)
 	}
 	if err != nil {
-		return fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, err)
+		return nil, fmt.Errorf("%s %s: %w", req.Method, req.URL.Path, err)
 	}
-	return nil
+	return header, nil
 }
 
 // unwrapURL takes the address out of an error, which our own words name.
@@ -261,8 +280,11 @@ func (p *pause) alive() {
 	}
 }
 
-// next waits after a try that failed, and reports whether there is a next one.
-func (p *pause) next(ctx context.Context) bool {
+// next waits after a try that failed with err, and reports whether there is a next one.
+func (p *pause) next(ctx context.Context, err error) bool {
+	if hopeless(err) {
+		return false
+	}
 	if p.trouble == nil {
 		p.watch.Start()
 		p.trouble = opportunity.Begin(nil, &p.watch)

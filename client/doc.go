@@ -19,6 +19,12 @@
 //     makes, and the server runs an id once. The client itself repeats requests
 //     whose repetition changes nothing. What one life of a server may have begun is not sent to
 //     another one: the error has the code lost where nobody knows whether it ran.
+//   - A server that says nothing is out of reach after about Options.Patience, whatever it was
+//     asked: what is answered at once fails then, and what takes its time as soon as the server
+//     does not say how it is any more. What still comes, or is still sent, is progress. A
+//     certificate that is not trusted is an error at once.
+//   - A process that was started by this client, and is not known to the server that runs now, is
+//     an error with the code lost.
 //   - A client of [Find] follows its server when that is started again, at another address or
 //     with another token.
 //   - At a fleet, code that counts on variables which are gone with a node does not begin:

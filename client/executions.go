@@ -147,7 +147,7 @@ func (c *Client) goOn(ctx context.Context, wait *pause, err error) bool {
 	if _, broken := errors.AsType[*brokenError](err); broken {
 		return false
 	}
-	return wait.next(ctx)
+	return wait.next(ctx, err)
 }
 
 // Run is Start and Events. When ctx ends, or the consumer leaves, the execution
@@ -259,9 +259,9 @@ func (c *Client) ReadArtifact(ctx context.Context, id int, offset, length int64)
 		}
 		req.Header.Set("Range", fmt.Sprintf("bytes=%d-%s", offset, last))
 	}
-	resp, err := c.send(req)
+	resp, err := c.open(req)
 	if err != nil {
-		return nil, fmt.Errorf("read artifact %d: %w", id, unwrapURL(err))
+		return nil, fmt.Errorf("read artifact %d: %w", id, err)
 	}
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		data, err := io.ReadAll(io.LimitReader(resp.Body, 64<<10))

@@ -107,8 +107,24 @@ func ofProcess(id, action string) string { return "/processes/" + url.PathEscape
 // StartProcess starts a process in a workspace. It is not repeated when it is not known what
 // became of it.
 func (c *Client) StartProcess(ctx context.Context, name string, n NewProcess) (Process, error) {
+	path, err := workspace(name, "/processes")
+	if err != nil {
+		return Process{}, err
+	}
+	body, err := json.Marshal(n)
+	if err != nil {
+		return Process{}, fmt.Errorf("POST %s: %w", path, err)
+	}
+	req, err := c.request(ctx, http.MethodPost, path, nil, body)
+	if err != nil {
+		return Process{}, err
+	}
+	req.Header.Set(headerServer, "?")
 	var p Process
-	err := c.askWorkspace(ctx, false, http.MethodPost, name, "/processes", nil, n, &p)
+	header, err := c.taking(req, &p)
+	if err == nil {
+		c.lives.started(processPath(name, p.ID), header)
+	}
 	return p, err
 }
 
@@ -124,7 +140,7 @@ func (c *Client) Processes(ctx context.Context, name string) ([]Process, error) 
 // Process describes one.
 func (c *Client) Process(ctx context.Context, name, id string) (Process, error) {
 	var p Process
-	err := c.askWorkspace(ctx, true, http.MethodGet, name, ofProcess(id, ""), nil, nil, &p)
+	err := c.askProcess(ctx, true, http.MethodGet, name, id, "", nil, nil, &p)
 	return p, err
 }
 
@@ -132,7 +148,7 @@ func (c *Client) Process(ctx context.Context, name, id string) (Process, error) 
 func (c *Client) WaitProcess(ctx context.Context, name, id string) (Process, error) {
 	for {
 		var p Process
-		err := c.askWorkspace(ctx, true, http.MethodGet, name, ofProcess(id, ""), url.Values{"wait": {"30"}}, nil, &p)
+		err := c.askProcess(ctx, true, http.MethodGet, name, id, "", url.Values{"wait": {"30"}}, nil, &p)
 		if err != nil || p.State == ProcessEnded {
 			return p, err
 		}
@@ -144,24 +160,24 @@ func (c *Client) WaitProcess(ctx context.Context, name, id string) (Process, err
 func (c *Client) EndProcess(ctx context.Context, name, id string, grace time.Duration) (Process, error) {
 	var p Process
 	query := url.Values{"grace": {strconv.FormatFloat(grace.Seconds(), 'f', -1, 64)}}
-	err := c.askWorkspace(ctx, true, http.MethodDelete, name, ofProcess(id, ""), query, nil, &p)
+	err := c.askProcess(ctx, true, http.MethodDelete, name, id, "", query, nil, &p)
 	return p, err
 }
 
 // SignalProcess sends a signal to a process and its group: INT, TERM, KILL, HUP, QUIT,
 // USR1, USR2, STOP, CONT or WINCH.
 func (c *Client) SignalProcess(ctx context.Context, name, id, signal string) error {
-	return c.askWorkspace(ctx, false, http.MethodPost, name, ofProcess(id, "/signal"), nil, map[string]string{"signal": signal}, nil)
+	return c.askProcess(ctx, false, http.MethodPost, name, id, "/signal", nil, map[string]string{"signal": signal}, nil)
 }
 
 // ResizeProcess gives the terminal of a process another size.
 func (c *Client) ResizeProcess(ctx context.Context, name, id string, size TerminalSize) error {
-	return c.askWorkspace(ctx, true, http.MethodPost, name, ofProcess(id, "/resize"), nil, size, nil)
+	return c.askProcess(ctx, true, http.MethodPost, name, id, "/resize", nil, size, nil)
 }
 
 // CloseProcessInput ends the input of a process; a terminal gets what Ctrl-D is there.
 func (c *Client) CloseProcessInput(ctx context.Context, name, id string) error {
-	return c.askWorkspace(ctx, false, http.MethodPost, name, ofProcess(id, "/close"), nil, nil, nil)
+	return c.askProcess(ctx, false, http.MethodPost, name, id, "/close", nil, nil, nil)
 }
 
 // maxInput is how much one request writes to a process, in bytes.
@@ -185,7 +201,7 @@ func (c *Client) WriteProcess(ctx context.Context, name, id string, data []byte)
 			Taken int `json:"taken"`
 		}
 		if err := c.take(req, &out); err != nil {
-			return n, fmt.Errorf("write to the process %s: %w", id, err)
+			return n, fmt.Errorf("write to the process %s: %w", id, c.lost(ctx, processPath(name, id), err))
 		}
 		n += out.Taken
 	}
@@ -213,6 +229,7 @@ func (c *Client) ProcessEvents(ctx context.Context, name, id string, after uint6
 			return
 		}
 		wait := c.newPause()
+		defer wait.end()
 		for {
 			end, err := c.stream(ctx, http.MethodGet, path, nil, after, wait.alive, func(got sse.Event) (bool, error) {
 				var e ProcessEvent
@@ -233,7 +250,7 @@ func (c *Client) ProcessEvents(ctx context.Context, name, id string, after uint6
 				return
 			}
 			if !c.goOn(ctx, wait, err) {
-				yield(ProcessEvent{}, fmt.Errorf("events of the process %s after %d: %w", id, after, cmp.Or(context.Cause(ctx), err)))
+				yield(ProcessEvent{}, fmt.Errorf("events of the process %s after %d: %w", id, after, cmp.Or(context.Cause(ctx), c.lost(ctx, processPath(name, id), err))))
 				return
 			}
 		}

@@ -71,9 +71,9 @@ func (r *FileReader) open() error {
 	if r.etag != "" {
 		req.Header.Set("If-Match", r.etag)
 	}
-	resp, err := r.c.send(req)
+	resp, err := r.c.open(req)
 	if err != nil {
-		return unwrapURL(err)
+		return err
 	}
 	switch resp.StatusCode {
 	case http.StatusOK, http.StatusPartialContent:

@@ -21,8 +21,12 @@ var errSilent = errors.New("the server has been silent for too long")
 func (c *Client) stream(ctx context.Context, method, path string, body []byte, after uint64, alive func(), take func(sse.Event) (more bool, err error)) (end bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	quiet := newSilence(c.o.Silence, func() { cancel(errSilent) })
-	defer quiet.end()
+	limit, why := c.o.Silence, errSilent
+	if method == http.MethodGet && c.answering <= limit {
+		limit, why = c.answering, errNoAnswer // its head is there at once
+	}
+	head := newSilence(limit, func() { cancel(why) })
+	defer head.end()
 	req, err := c.request(ctx, method, path, nil, body)
 	if err != nil {
 		return false, err
@@ -33,7 +37,7 @@ func (c *Client) stream(ctx context.Context, method, path string, body []byte, a
 	}
 	resp, err := c.send(req)
 	if err != nil {
-		return false, because(ctx, unwrapURL(err))
+		return false, because(ctx, explained(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode == http.StatusNoContent { // nothing follows, and nothing will
@@ -43,6 +47,9 @@ func (c *Client) stream(ctx context.Context, method, path string, body []byte, a
 		data, _ := io.ReadAll(io.LimitReader(resp.Body, 64<<10)) // the status says enough
 		return false, problem(resp.StatusCode, data)
 	}
+	head.end()
+	quiet := newSilence(c.o.Silence, func() { cancel(errSilent) })
+	defer quiet.end()
 	events := sse.NewReader(lively{resp.Body, func() {
 		quiet.heard()
 		alive()
