@@ -1,67 +1,44 @@
 package workspace
 
-import (
-	"context"
-	"slices"
-	"time"
-
-	"github.com/coppice-run/coppice/messages"
-)
+import "time"
 
 const (
 	// diskEvery is how often the folder of a workspace is measured at most, while something goes
 	// on, besides when it begins, and diskMost how long at most a big one is not measured besides.
+	// diskShare is how many times as long as the measurement that is.
 	diskEvery = 100 * time.Millisecond
 	diskMost  = 10 * time.Second
+	diskShare = 20
 )
 
-// disk is what a look has seen of the folder of a workspace.
+// disk is what was seen of the folder of a workspace.
 type disk struct {
 	bytes int64
-	turn  uint64 // in which turn of the workspace that was
-	looks uint64 // how many there were
+	turn  uint64    // in which turn of the workspace that was
+	looks uint64    // how many there were
+	again time.Time // from when on it may be measured again
 }
 
-// quota stops what goes on in a workspace whose folder holds more than it may, and more
-// than it did since that goes on: what makes room goes on, and so does what finds a folder
-// that is full already, since whoever has filled it may be over.
-func (a *watch) quota(ctx context.Context, kernels map[int]root, running map[int]*Process) {
-	w, most := a.w, a.w.o.Quota
-	w.mu.Lock()
-	folder, turn, before := w.files, w.turn, w.disk
-	w.mu.Unlock()
-	first, since := before.looks == 0 || before.turn != turn, time.Since(a.measured)
-	if most <= 0 || folder == nil || since < 0 || since < diskEvery && !first {
-		return
+// begins reports whether nothing was seen yet of what goes on in a turn.
+func (d disk) begins(turn uint64) bool { return d.looks == 0 || d.turn != turn }
+
+// due reports whether the folder is to be measured.
+func (d disk) due(turn uint64) bool {
+	wait := time.Until(d.again)
+	return wait <= -diskEvery || wait <= 0 && d.begins(turn)
+}
+
+// unseen notes that the folder could not be measured, which took so long.
+func (d *disk) unseen(took time.Duration) { d.again = time.Now().Add(min(diskShare*took, diskMost)) }
+
+// measured notes what the folder holds, which took so long, and reports whether that is more than
+// it may, and more than it was since something goes on: what makes room goes on, and so does what
+// finds a folder that is full already, since whoever has filled it may be over.
+func (d *disk) measured(bytes, most int64, turn uint64, took time.Duration) (grows bool) {
+	begins, before, pause := d.begins(turn), d.bytes, min(diskShare*took, diskMost)
+	if begins && bytes > most {
+		pause = 0 // what goes on is to be told from what was, also where it is short
 	}
-	begin := time.Now()
-	bytes, err := folder.Usage(ctx)
-	a.measured = time.Now()
-	pause := min(lookShare*a.measured.Sub(begin), diskMost) // a big folder is measured less often
-	if err != nil {
-		a.measured = a.measured.Add(pause)
-		return
-	}
-	w.mu.Lock()
-	w.disk = disk{bytes: bytes, turn: turn, looks: before.looks + 1}
-	inside := slices.Clone(w.inside)
-	w.mu.Unlock()
-	if bytes <= most || !first {
-		a.measured = a.measured.Add(pause) // else what goes on is to be told from what was, also where it is short
-	}
-	if first || bytes <= most || bytes <= before.bytes {
-		return
-	}
-	had, may := apart(bytes, most)
-	met := w.over(messages.LimitDisk, had+" of files", may, "what ran was stopped; remove some")
-	w.met(&ending{met: met})
-	for _, k := range kernels {
-		k.stop(met)
-	}
-	for _, stop := range inside {
-		stop(met)
-	}
-	for _, p := range running {
-		_ = p.Stop(ctx, met.Error(), -1) // as in end
-	}
+	*d = disk{bytes: bytes, turn: turn, looks: d.looks + 1, again: time.Now().Add(pause)}
+	return !begins && bytes > most && bytes > before
 }

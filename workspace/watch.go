@@ -35,8 +35,6 @@ type watch struct {
 	// says that something has begun meanwhile.
 	due            uint64
 	looking, again bool
-	// measured is when the folder was measured; it belongs to the looks.
-	measured time.Time
 }
 
 // What the actor is told.
@@ -271,6 +269,43 @@ func (a *watch) end(ctx context.Context, root int, m process.Member, running map
 	c, cancel := context.WithTimeout(ctx, killTime)
 	defer cancel()
 	process.KillAll(c, []process.Identity{m.Identity}) // the next look finds what is left
+}
+
+// quota stops what goes on in a workspace whose folder holds more than it may, and grows.
+func (a *watch) quota(ctx context.Context, kernels map[int]root, running map[int]*Process) {
+	w, most := a.w, a.w.o.Quota
+	w.mu.Lock()
+	folder, turn, seen := w.files, w.turn, w.disk
+	w.mu.Unlock()
+	if most <= 0 || folder == nil || !seen.due(turn) {
+		return
+	}
+	begin := time.Now()
+	bytes, err := folder.Usage(ctx)
+	w.mu.Lock()
+	if err != nil {
+		w.disk.unseen(time.Since(begin))
+		w.mu.Unlock()
+		return
+	}
+	grows := w.disk.measured(bytes, most, turn, time.Since(begin))
+	inside := slices.Clone(w.inside)
+	w.mu.Unlock()
+	if !grows {
+		return
+	}
+	had, may := apart(bytes, most)
+	met := w.over(messages.LimitDisk, had+" of files", may, "what ran was stopped; remove some")
+	w.met(&ending{met: met})
+	for _, k := range kernels {
+		k.stop(met)
+	}
+	for _, stop := range inside {
+		stop(met)
+	}
+	for _, p := range running {
+		_ = p.Stop(ctx, met.Error(), -1) // as in end
+	}
 }
 
 // inGroup is what is in the control group of the workspace: also what has left all else that it
