@@ -134,7 +134,7 @@ var layers = []layer{
 	{dir: "cmd/internal/top", ours: []string{"client", "messages", "sinks/sanitise", "cmd/internal/render"}, theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/term", theirs: []string{"github.com/charmbracelet/x/term", "golang.org/x/sys/..."}},
 	{dir: "cmd/internal/cli/console", ours: append([]string{"cmd/internal/render", "cmd/internal/telemetry", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
-	{dir: "cmd/internal/cli/notebook", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term"}, public...), theirs: []string{"github.com/spf13/cobra"}},
+	{dir: "cmd/internal/cli/notebook", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/term", "internal/shell"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag"}},
 	{dir: "cmd/internal/cli/tool", ours: append([]string{"cmd/internal/cli/console", "cmd/internal/render", "cmd/internal/toolapi"}, public...), theirs: []string{"github.com/spf13/cobra"}},
 	{dir: "cmd/internal/cli", ours: append([]string{"cmd/internal/...", "fleet", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/shell", "actors/kernel/jupyter", "bench/record", "bench/scenario"}, public...), theirs: []string{"github.com/spf13/cobra", "github.com/spf13/pflag", "github.com/cli/browser", terminal, "github.com/prometheus/client_golang/prometheus/..."}},
 	{dir: "cmd/internal/workspaceapi", ours: append([]string{"cmd/internal/httpserver", "internal/inbound", "internal/sse"}, public...)},
