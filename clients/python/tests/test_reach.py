@@ -1,11 +1,15 @@
 """Servers that are there and say nothing, or cannot be trusted; and those that only take their time."""
 
+import json
+import os
+import pathlib
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -19,6 +23,11 @@ from test_restart import EXECUTIONS, FINAL, HEALTH, OK, Async, Clients, Sync, al
 def slow(seconds):
     """A client that waits for an answer no longer than that."""
     return mock.patch.multiple(_reach, LEAST=seconds, ALIVE=seconds)
+
+
+def plain(client):
+    """A client as it is."""
+    return client._client if isinstance(client, Blocking) else client
 
 
 class Silent(Clients):
@@ -68,8 +77,8 @@ class Silent(Clients):
 
         at = self.server(answer)
         end, at.shutdown_request = at.shutdown_request, hold
-        with slow(0.2):
-            client = self.made(url=at.url, token="t", patience=0.2)
+        client = self.made(url=at.url, token="t", patience=PATIENCE)
+        plain(client)._reach.silence = 0.1
         self.assertTrue(client.session("s").run("1").ok)
 
     def test_an_answer_that_takes_its_time(self):
@@ -90,7 +99,7 @@ class Silent(Clients):
 
         at = self.server(answer)
         client = self.made(url=at.url, token="t", patience=PATIENCE)
-        (client._client if isinstance(client, Blocking) else client)._reach.ask = 0.01, 0.01
+        plain(client)._reach.ask = 0.01, 0.01
         self.assertTrue(client.session("s").run("1").ok)
         self.assertEqual(at.what.count(EXECUTIONS), 1)
 
@@ -214,6 +223,32 @@ class Fleet(Clients):
         self.sent(None, None)
 
 
+class Nodes(Clients):
+    @unittest.skipUnless("COPPICE_FLEET" in os.environ, "it is for a fleet")
+    def test_a_node_that_is_killed_is_told_of_once(self):
+        """By the lines of a README: an object for each call."""
+        server = Server()
+        self.addCleanup(server.end)
+        client = self.made(url=server.url, token=server.token, patience=PATIENCE)
+        name = None
+        for i in range(64):
+            client.session(f"s{i}").run("x = 41")
+            name = next((s.name for s in client.sessions() if s.raw.get("node", "").startswith("two-")), None)
+            if name:
+                break
+        os.kill(json.loads(pathlib.Path(server.home, "two", ".coppice", "serve.json").read_text())["pid"], signal.SIGKILL)
+        told, end = [], time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            try:
+                result = client.session(name).run("'x' in globals()")
+                break
+            except coppice.ServerError as e:
+                if e.status < 500:  # else the node is not known to be dead yet
+                    told.append(e.code)
+                time.sleep(0.1)
+        self.assertEqual((told, result.cells[0].output), (["epoch_gone"], "False"))
+
+
 class Given(Clients):
     """What is refused before it is sent."""
 
@@ -280,6 +315,14 @@ class SyncFleet(Sync, Fleet, unittest.TestCase):
 
 
 class AsyncFleet(Async, Fleet, unittest.TestCase):
+    pass
+
+
+class SyncNodes(Sync, Nodes, unittest.TestCase):
+    pass
+
+
+class AsyncNodes(Async, Nodes, unittest.TestCase):
     pass
 
 

@@ -1,8 +1,11 @@
 import { CoppiceError, ServerError } from "./errors.js";
+import { Epochs } from "./epochs.js";
+import { Lives } from "./lives.js";
+import { longest, Lookout, Quiet, Reach, reason, Silent, sleep, textOf, untrusted } from "./reach.js";
 import { Session, type SessionOptions } from "./session.js";
 import type { Content } from "./files.js";
 import type { Checkpoint, Health, SavedCheckpoint, SessionInfo, WorkspaceInfo } from "./types.js";
-import { defined, executionPath, type Numbered, Parser, Pause, type Place, placeOf, problem, samePlace, Sent, unknown, unsent, which } from "./wire.js";
+import { defined, executionPath, joinedOf, type Numbered, Parser, Pause, type Place, placeOf, problem, samePlace, Sent, unknown, unsent, which } from "./wire.js";
 import { Workspace, workspaceBody, type WorkspaceOptions } from "./workspace.js";
 
 /** Where a server is, and how it is asked. */
@@ -11,18 +14,13 @@ export interface ClientOptions {
   url: string;
   /** What opens it. */
   token: string;
-  /** How many seconds it may be out of reach before a request fails. Default: 30. */
+  /** How many seconds it may be out of reach, or say nothing, before a request fails. Default: 30. */
   patience?: number;
   /** Makes the requests. Default: the fetch that is there. */
   fetch?: typeof fetch;
   /** @internal Looks where the server is by now; undefined: where it was, or nowhere. */
   refind?: () => Promise<Place | undefined>;
 }
-
-/** After how long without a sign of life a stream is taken for broken: one comes every 15 s. */
-const silence = 45_000;
-/** How long one answer may take. */
-const longest = 120_000;
 
 /** @internal What a request is made of. */
 export interface Ask {
@@ -34,8 +32,16 @@ export interface Ask {
   /** Do not repeat it when it is not known what became of it. */
   once?: boolean;
   signal?: AbortSignal | undefined;
-  /** Milliseconds; 0: none. */
+  /** For how many milliseconds the server may say nothing; 0: while it answers others. */
   timeout?: number;
+  /** The answer takes its time, though nothing but what there is is asked for. */
+  waits?: boolean;
+}
+
+/** @internal An answer, and what stands above it. */
+export interface Told {
+  answer: unknown;
+  headers: Headers;
 }
 
 /**
@@ -49,11 +55,18 @@ export class Client {
   #refind: () => Promise<Place | undefined>;
   #patience: number;
   #fetch: typeof fetch;
+  /** @internal */
+  readonly reach: Reach;
+  /** @internal */
+  readonly epochs = new Epochs();
+  /** @internal */
+  readonly lives = new Lives();
 
   constructor(options: ClientOptions) {
     this.#at = placeOf(options.url, options.token);
     this.#refind = options.refind ?? (async () => undefined);
     this.#patience = (options.patience ?? 30) * 1000;
+    this.reach = new Reach(this.#patience);
     this.#fetch = options.fetch ?? ((...args) => globalThis.fetch(...args));
   }
 
@@ -122,13 +135,31 @@ export class Client {
     return (await this.ask("GET", "api/health")) as Health;
   }
 
+  /** The whole text of an output that was too long for a result, which names it: artifact://0. */
+  async artifact(artifact: string | number, signal?: AbortSignal): Promise<string> {
+    return new TextDecoder().decode(await joinedOf(this.streamArtifact(artifact, signal)));
+  }
+
+  /** An output that was too long for a result, or a drawing, piece by piece. A connection that breaks is made again from where it broke. */
+  streamArtifact(artifact: string | number, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+    const number = String(artifact).replace(/^artifact:\/\//, "");
+    if (!/^\d+$/.test(number)) throw new RangeError(`${JSON.stringify(artifact)} names no artifact: one is like artifact://0`);
+    return this.content(`api/artifacts/${Number(number)}`, undefined, `read artifact://${Number(number)}`, signal, ["Last-Modified", "If-Unmodified-Since"]);
+  }
+
   /** @internal One request; repeated, while the server is out of reach, when that changes nothing. */
   async ask(method: string, path: string, o: Ask = {}): Promise<unknown> {
+    return (await this.told(method, path, o)).answer;
+  }
+
+  /** @internal As ask, with what stands above the answer. */
+  async told(method: string, path: string, o: Ask = {}): Promise<Told> {
     const pause = new Pause(o.once ? 0 : this.#patience);
     let repeated = false;
     for (;;) {
       try {
-        return (await this.#once(method, path, o)).answer;
+        pause.begin();
+        return await this.#once(method, path, o);
       } catch (e) {
         o.signal?.throwIfAborted();
         if (e instanceof ServerError) e.repeated = repeated;
@@ -140,11 +171,12 @@ export class Client {
   }
 
   /** @internal Begins an execution; repeated, while the server is out of reach, when it cannot begin twice. */
-  async begin(id: string, o: Ask): Promise<void> {
+  async begin(id: string, o: Ask): Promise<Headers> {
     const pause = new Pause(this.#patience);
     const sent = new Sent();
     for (;;) {
       try {
+        pause.begin();
         return await this.#try(id, o, sent);
       } catch (e) {
         o.signal?.throwIfAborted();
@@ -157,7 +189,7 @@ export class Client {
   }
 
   /** Tries to begin an execution, where an attempt before may have arrived at another life of the server. */
-  async #try(id: string, o: Ask, sent: Sent): Promise<void> {
+  async #try(id: string, o: Ask, sent: Sent): Promise<Headers> {
     const { signal } = o;
     let life: Record<string, string> | undefined = {};
     if (sent.arrived) {
@@ -166,8 +198,7 @@ export class Client {
     }
     if (life) {
       try {
-        await this.#once("POST", "api/executions", { ...o, headers: { ...o.headers, ...life } }, (at) => sent.begin(at));
-        return;
+        return (await this.#once("POST", "api/executions", { ...o, headers: { ...o.headers, ...life } }, (at) => sent.begin(at))).headers;
       } catch (e) {
         const other = Object.keys(life).length > 0 && e instanceof ServerError && e.code === "lost";
         if (!other) throw e;
@@ -175,24 +206,44 @@ export class Client {
       }
     }
     try {
-      await this.#once("GET", executionPath(id), { signal }); // it may have been kept, or handed over
+      return (await this.#once("GET", executionPath(id), { signal })).headers; // it may have been kept, or handed over
     } catch (e) {
       throw e instanceof ServerError && e.status === 404 ? unknown() : e;
     }
   }
 
   /** One request, and its answer. */
-  async #once(method: string, path: string, o: Ask, begin?: (at: Place) => void): Promise<{ answer: unknown; headers: Headers }> {
+  async #once(method: string, path: string, o: Ask, begin?: (at: Place) => void): Promise<Told> {
     o.signal?.throwIfAborted();
-    const signals = [...(o.timeout === 0 ? [] : [AbortSignal.timeout(o.timeout ?? longest)]), ...(o.signal ? [o.signal] : [])];
-    const response = await this.#request(method, path, o, AbortSignal.any(signals), -1, begin);
-    const text = await response.text();
-    if (response.status >= 300) throw problem(response.status, text);
+    const ended = new AbortController();
+    const waits = !o.timeout && (o.waits ?? method !== "GET");
+    const limit = o.timeout ?? (waits ? longest : this.reach.answer);
+    const quiet = new Quiet(limit, () => ended.abort(new Silent()));
+    const over = (cause: unknown) => ended.abort(new Error(`the server does not answer: ${reason(cause)}`));
+    const lookout = waits ? new Lookout(() => this.#alive(), this.reach.ask, over) : undefined;
     try {
-      return { answer: text === "" ? undefined : JSON.parse(text), headers: response.headers };
-    } catch (cause) {
-      throw new CoppiceError("the answer of the server is not JSON", { cause });
+      const response = await this.#request(method, path, o, o.signal ? AbortSignal.any([o.signal, ended.signal]) : ended.signal, -1, begin);
+      quiet.heard();
+      const text = await textOf(response, () => quiet.heard());
+      if (response.status >= 300) throw problem(response.status, text);
+      try {
+        return { answer: text === "" ? undefined : JSON.parse(text), headers: response.headers };
+      } catch (cause) {
+        throw new CoppiceError("the answer of the server is not JSON", { cause });
+      }
+    } catch (e) {
+      throw ended.signal.aborted && !(e instanceof CoppiceError) ? ended.signal.reason : e;
+    } finally {
+      quiet.end();
+      lookout?.end();
     }
+  }
+
+  /** Resolves when the server answers, whatever it says. */
+  async #alive(): Promise<void> {
+    await this.#once("GET", "api/health", {}).catch((e: unknown) => {
+      if (!(e instanceof CoppiceError)) throw e;
+    });
   }
 
   /** Waits before a try that follows one that failed, and looks where the server is by then. */
@@ -225,19 +276,19 @@ export class Client {
       signal?.throwIfAborted();
       pause.begin();
       const ended = new AbortController();
-      let timer = setTimeout(() => ended.abort(new Error("the server has been silent for too long")), silence);
+      const quiet = new Quiet(this.reach.answer, () => ended.abort(new Silent()));
       try {
         const bound = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
         const response = await this.#request("GET", seen.path, {}, bound, seen.after);
         if (response.status === 204) break; // nothing follows, and nothing will
         if (response.status !== 200 || !response.body) throw seen.refused(problem(response.status, await response.text()));
+        quiet.heard(this.reach.silence);
         const reader = response.body.pipeThrough(new TextDecoderStream() as unknown as ReadableWritablePair<string, Uint8Array>).getReader();
         const parser = new Parser();
         while (!seen.done) {
           const { done, value } = await reader.read();
           if (done) throw new Error("the connection broke");
-          clearTimeout(timer);
-          timer = setTimeout(() => ended.abort(new Error("the server has been silent for too long")), silence);
+          quiet.heard(this.reach.silence);
           pause.alive();
           for (const data of parser.feed(value)) {
             const event = seen.take(data);
@@ -251,52 +302,54 @@ export class Client {
         if (e instanceof CoppiceError) throw e;
         await this.#wait(pause, ended.signal.aborted ? ended.signal.reason : e, `events of ${seen.what} after ${seen.after}`, signal);
       } finally {
-        clearTimeout(timer);
+        quiet.end();
         ended.abort();
       }
     }
     if (!seen.done) seen.over();
   }
 
-  /** @internal What a file holds, over as many connections as it takes. */
-  async *content(at: string, path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
+  /** @internal What a file or an artifact holds, over as many connections as it takes. */
+  async *content(
+    path: string, query: Record<string, string> | undefined, what: string, signal?: AbortSignal, [told, kept] = ["ETag", "If-Match"] as [string, string],
+  ): AsyncGenerator<Uint8Array, void, undefined> {
     const pause = new Pause(this.#patience);
     let read = 0;
     let end = -1;
-    let etag = "";
+    let version = "";
     while (read !== end) {
       signal?.throwIfAborted();
+      pause.begin();
       const ended = new AbortController();
-      const late = () => ended.abort(new Error("the server has been silent for too long"));
-      let timer = setTimeout(late, longest);
+      const quiet = new Quiet(this.reach.answer, () => ended.abort(new Silent()));
       try {
         const bound = signal ? AbortSignal.any([signal, ended.signal]) : ended.signal;
-        const headers: Record<string, string> = etag ? { Range: `bytes=${read}-`, "If-Match": etag } : {};
-        const response = await this.#request("GET", at, { query: { path }, headers }, bound);
+        const headers: Record<string, string> = version ? { Range: `bytes=${read}-`, [kept]: version } : {};
+        const response = await this.#request("GET", path, { ...(query ? { query } : {}), headers }, bound);
         if (response.status === 412) throw new ServerError(412, "changed", "the file has changed while it was read", "read it again from the start");
         if (response.status !== 200 && response.status !== 206) throw problem(response.status, await response.text());
-        if (!etag) {
-          etag = response.headers.get("ETag") ?? "";
+        if (!version) {
+          version = response.headers.get(told) ?? "";
           end = Number(response.headers.get("Content-Length") ?? NaN);
         }
-        if (!etag || !Number.isInteger(end) || (read > 0 && response.status !== 206)) throw new CoppiceError("the server's answer is no file");
+        if (!version || !Number.isInteger(end) || (read > 0 && response.status !== 206)) throw new CoppiceError("the server's answer is no file");
         if (!response.body) continue; // it is empty
         const reader = response.body.getReader();
         while (read < end) {
           const { done, value } = await reader.read();
           if (done) throw new Error("the connection broke");
-          clearTimeout(timer); // whoever reads may take as long as that takes
+          quiet.end(); // whoever reads may take as long as that takes
           read += value.length;
           pause.progress();
           yield value;
-          timer = setTimeout(late, longest);
+          quiet.heard();
         }
       } catch (e) {
         signal?.throwIfAborted();
         if (e instanceof CoppiceError) throw e;
-        await this.#wait(pause, ended.signal.aborted ? ended.signal.reason : e, `read ${path}`, signal);
+        await this.#wait(pause, ended.signal.aborted ? ended.signal.reason : e, what, signal);
       } finally {
-        clearTimeout(timer);
+        quiet.end();
         ended.abort();
       }
     }
@@ -312,6 +365,8 @@ export class Client {
       try {
         response = await this.#requestAt(at, method, path, o, signal, after);
       } catch (e) {
+        const refused = untrusted(e, at.url);
+        if (refused) throw refused;
         if (whole && unsent(e) && (await this.#moved(at))) continue;
         throw e;
       }
@@ -332,19 +387,4 @@ export class Client {
     // What streams has to say so; the types do not know it.
     return this.#fetch(`${at.url}/${path}${query}`, o.data instanceof ReadableStream ? Object.assign(init, { duplex: "half" }) : init);
   }
-}
-
-/** Resolves after so many milliseconds, and rejects when the signal is aborted. */
-function sleep(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = () => {
-      clearTimeout(timer);
-      reject(signal?.reason);
-    };
-    const timer = setTimeout(() => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    }, ms);
-    signal?.addEventListener("abort", stop, { once: true });
-  });
 }

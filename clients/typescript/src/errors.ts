@@ -5,13 +5,13 @@ export class CoppiceError extends Error {
   override name = "CoppiceError";
 }
 
-/** No server runs for this user, or what tells of it cannot be trusted. */
+/** No server runs for this user, or what tells of it cannot be trusted: a record, or a certificate. */
 export class NoServer extends CoppiceError {
   override name = "NoServer";
 }
 
 /**
- * The server could not be reached for as long as patience lasts. Code that it had been
+ * The server could not be reached, or said nothing, for as long as patience lasts. Code that it had been
  * given may run on, and may have run.
  */
 export class ConnectionLost extends CoppiceError {

@@ -1,6 +1,6 @@
 import type { Client } from "./client.js";
 import type { File, Listing } from "./types.js";
-import { defined, joined, workspacePath } from "./wire.js";
+import { checked, defined, joinedOf, workspacePath } from "./wire.js";
 
 /** What can be written: text (as UTF-8), bytes, a Blob, or a stream, which is read while it is sent (not by browsers). */
 export type Content = string | Uint8Array | Blob | ReadableStream<Uint8Array>;
@@ -28,9 +28,7 @@ export class Files {
 
   /** What a file holds. */
   async read(path: string, signal?: AbortSignal): Promise<Uint8Array> {
-    const pieces: Uint8Array[] = [];
-    for await (const piece of this.stream(path, signal)) pieces.push(piece);
-    return joined(pieces);
+    return joinedOf(this.stream(path, signal));
   }
 
   /** What a file holds, as UTF-8. */
@@ -43,22 +41,23 @@ export class Files {
    * broke; a ServerError has the code changed when the file was meanwhile.
    */
   stream(path: string, signal?: AbortSignal): AsyncGenerator<Uint8Array, void, undefined> {
-    return this.#client.content(workspacePath(this.#workspace, "/files"), path, signal);
+    return this.#client.content(workspacePath(this.#workspace, "/files"), { path }, `read ${path}`, signal);
   }
 
   /** Makes content what a file holds, whole or not at all; directories above it are made. */
   async write(path: string, content: Content, options: WriteOptions = {}): Promise<File> {
     const headers: Record<string, string> = { ...(options.new ? { "If-None-Match": "*" } : {}), ...(options.ifMatch ? { "If-Match": options.ifMatch } : {}) };
+    if (typeof content === "string") checked("what is written", content);
     const once = content instanceof ReadableStream || Object.keys(headers).length > 0;
     const query = defined({ path, mode: options.mode });
     // It takes as long as it takes to send.
     return (await this.#ask("PUT", "", { data: content, query, headers, once, signal: options.signal, timeout: 0 })) as File;
   }
 
-  /** What a directory holds, depth levels of it (1; -1: all), at most so many entries (100,000, which is the most). */
+  /** What a directory ("": the folder) holds, depth levels of it (1; -1: all), at most so many entries (100,000, which is the most). */
   async list(path = ".", options: { depth?: number; most?: number } = {}): Promise<Listing> {
     const { depth, most } = options;
-    return (await this.#ask("GET", "/list", { query: defined({ path, depth: depth?.toString(), most: most?.toString() }) })) as Listing;
+    return (await this.#ask("GET", "/list", { query: defined({ path: path || ".", depth: depth?.toString(), most: most?.toString() }), waits: true })) as Listing;
   }
 
   /** What stands at a path; a symbolic link itself. */

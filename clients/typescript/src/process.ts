@@ -1,6 +1,6 @@
-import type { Client } from "./client.js";
+import type { Ask, Client } from "./client.js";
 import type { ProcessEvent, ProcessExit, ProcessInfo } from "./types.js";
-import { bytesOf, Printing, processPath } from "./wire.js";
+import { bytesOf, Printing, processPath, which } from "./wire.js";
 
 /** Text (sent as UTF-8) or bytes. */
 export type Data = string | Uint8Array;
@@ -41,13 +41,13 @@ export class Process {
 
   /** What it is, and how it ended when it has. */
   async info(): Promise<ProcessInfo> {
-    return (await this.#client.ask("GET", this.#path())) as ProcessInfo;
+    return (await this.#ask("GET", this.#path())) as ProcessInfo;
   }
 
   /** Waits for its end. */
   async wait(signal?: AbortSignal): Promise<ProcessExit> {
     for (;;) {
-      const { exit } = (await this.#client.ask("GET", this.#path(), { query: { wait: "30" }, signal })) as ProcessInfo;
+      const { exit } = (await this.#ask("GET", this.#path(), { query: { wait: "30" }, signal, waits: true })) as ProcessInfo;
       if (exit) return exit;
     }
   }
@@ -56,32 +56,36 @@ export class Process {
    * What it prints after the event of a number, until its end; leaving the loop leaves it
    * running. While it is read, a process that prints faster waits.
    */
-  events(options: { after?: number; signal?: AbortSignal } = {}): AsyncGenerator<ProcessEvent, void, undefined> {
-    return this.#client.events(new Printing(this.workspace, this.id, options.after), options.signal);
+  async *events(options: { after?: number; signal?: AbortSignal } = {}): AsyncGenerator<ProcessEvent, void, undefined> {
+    try {
+      yield* this.#client.events(new Printing(this.workspace, this.id, options.after), options.signal);
+    } catch (e) {
+      throw await this.#lost(e);
+    }
   }
 
   /** Writes to its input, and resolves when it has taken all. */
   async write(data: Data): Promise<void> {
     let rest = bytesOf(data);
     while (rest.length > 0) {
-      const { taken } = (await this.#client.ask("POST", this.#path("/input"), { data: rest.subarray(0, most), once: true })) as { taken: number };
+      const { taken } = (await this.#ask("POST", this.#path("/input"), { data: rest.subarray(0, most), once: true })) as { taken: number };
       rest = rest.subarray(taken);
     }
   }
 
   /** Ends its input; a terminal gets what Ctrl-D is there. */
   async closeInput(): Promise<void> {
-    await this.#client.ask("POST", this.#path("/close"), { once: true });
+    await this.#ask("POST", this.#path("/close"), { once: true });
   }
 
   /** Sends a signal to it and its group: INT, TERM, KILL, HUP, USR1, … */
   async signal(name: string): Promise<void> {
-    await this.#client.ask("POST", this.#path("/signal"), { body: { signal: name }, once: true });
+    await this.#ask("POST", this.#path("/signal"), { body: { signal: name }, once: true });
   }
 
   /** Gives its terminal another size. */
   async resize(columns: number, rows: number): Promise<void> {
-    await this.#client.ask("POST", this.#path("/resize"), { body: { columns, rows } });
+    await this.#ask("POST", this.#path("/resize"), { body: { columns, rows } });
   }
 
   /**
@@ -89,7 +93,20 @@ export class Process {
    * resolves to how it ended. One that has ended already is fine.
    */
   async end(grace = 2): Promise<ProcessExit> {
-    return ((await this.#client.ask("DELETE", this.#path(), { query: { grace: String(grace) } })) as { exit: ProcessExit }).exit;
+    return ((await this.#ask("DELETE", this.#path(), { query: { grace: String(grace) } })) as { exit: ProcessExit }).exit;
+  }
+
+  async #ask(method: string, path: string, o: Ask = {}): Promise<unknown> {
+    try {
+      return await this.#client.ask(method, path, o);
+    } catch (e) {
+      throw await this.#lost(e);
+    }
+  }
+
+  /** What it means that it is refused. */
+  #lost(e: unknown): Promise<unknown> {
+    return this.#client.lives.lost(this.#path(), e, async () => (await this.#client.told("GET", "api/health", { headers: which })).headers);
   }
 
   #path(action = ""): string {

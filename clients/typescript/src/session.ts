@@ -1,7 +1,8 @@
 import type { Client } from "./client.js";
-import { CoppiceError, ServerError } from "./errors.js";
+import { sessionKey } from "./epochs.js";
+import { ConnectionLost, CoppiceError, NoServer, ServerError } from "./errors.js";
 import type { Checkpoint, Code, Event, InputRequest, InputStatus, Memory, Result, SavedCheckpoint, SaveOptions } from "./types.js";
-import { cellsOf, defined, Epochs, executionPath, Following, seconds, sessionPath } from "./wire.js";
+import { cellsOf, checked, checkedBody, defined, executionPath, Following, seconds, sessionPath } from "./wire.js";
 
 /** What a session is besides its name. */
 export interface SessionOptions {
@@ -39,7 +40,8 @@ export interface RunOptions extends Omit<StreamOptions, "allowStdin"> {
 export class Session {
   #client: Client;
   #owner: string | undefined;
-  #epochs = new Epochs();
+  /** What tells it from other sessions of the client. */
+  #key: string;
   /** Its working directory; undefined: the server's, or the folder of the workspace. */
   readonly cwd: string | undefined;
   /** The kernelspec of its kernels; undefined: the one of sessions that name none. */
@@ -51,6 +53,7 @@ export class Session {
     this.cwd = options.cwd;
     this.kernel = options.kernel;
     this.#owner = options.owner;
+    this.#key = sessionKey(name, options.cwd, workspace, options.kernel);
   }
 
   /** Runs code, and resolves to its result. Whatever is thrown here, or by what it calls, cancels the code. */
@@ -73,41 +76,48 @@ export class Session {
    * before the end.
    */
   async *stream(code: Code, options: StreamOptions = {}): AsyncGenerator<Event, void, undefined> {
-    const { timeout, env, callEnv, signal, allowStdin } = options;
+    const { env, callEnv, signal, allowStdin } = options;
     // It has a name of ours, so that it may be sent twice.
     const id = crypto.randomUUID();
     const body = {
       id, session: this.name, cells: cellsOf(code), cwd: this.cwd, workspace: this.workspace, kernel: this.kernel, owner: this.#owner, env, call_env: callEnv,
-      timeout_seconds: timeout === undefined ? undefined : seconds(timeout), allow_stdin: allowStdin || undefined,
+      timeout_seconds: options.timeout === undefined ? undefined : seconds(options.timeout), allow_stdin: allowStdin || undefined,
     };
+    checkedBody({ env, callEnv });
     signal?.throwIfAborted();
+    const { epochs } = this.#client;
     let ended = false;
+    let timeout = 5000;
     try {
-      const start = () => this.#client.begin(id, { body, signal, headers: this.#epochs.headers });
-      await start()
+      const start = (headers: Record<string, string>) => this.#client.begin(id, { body, signal, headers });
+      const says = epochs.headers(this.#key);
+      const headers = await start(says)
         .catch((e: unknown) => {
-          if (this.#epochs.goesOn(e)) return start();
+          if (epochs.goesOn(this.#key, says, e)) return start(epochs.headers(this.#key));
           throw e;
         })
         .catch((e: unknown) => {
-          ended = e instanceof ServerError; // it never began, or is gone
+          ended = e instanceof ServerError || e instanceof NoServer; // it never began, or is gone
           throw e;
         });
-      this.#epochs.ran = true;
+      epochs.heard(this.#key, headers);
       for await (const event of this.#client.events(new Following(id), signal)) {
         ended = event.type === "final";
         yield event;
       }
+    } catch (e) {
+      if (e instanceof ConnectionLost) timeout = 1000; // it will hardly answer, but may read on
+      throw e;
     } finally {
       // What made us leave is more important than an error of this.
-      if (!ended) await this.#client.ask("POST", executionPath(id, "/cancel"), { once: true, timeout: 5000 }).catch(() => undefined);
+      if (!ended) await this.#client.ask("POST", executionPath(id, "/cancel"), { once: true, timeout }).catch(() => undefined);
     }
   }
 
   /** Answers a question, and says what became of the answer. */
   async input(question: InputRequest, value: string): Promise<InputStatus> {
     if (question.type !== "input_request") throw new RangeError("the event asks nothing");
-    const answer = await this.#client.ask("POST", executionPath(question.execution, "/input"), { body: { id: question.id, value }, once: true });
+    const answer = await this.#client.ask("POST", executionPath(question.execution, "/input"), { body: { id: question.id, value: checked("an answer", value) }, once: true });
     return (answer as { status: InputStatus }).status;
   }
 
@@ -173,7 +183,7 @@ export class Session {
     await this.#ask("DELETE", "").catch((e: unknown) => {
       if (!(e instanceof ServerError && e.status === 404)) throw e;
     });
-    this.#epochs.forget();
+    this.#client.epochs.forget(this.#key);
   }
 
   #ask(method: string, action: string, body?: unknown): Promise<unknown> {

@@ -1,5 +1,6 @@
 // What is sent and read, without any input or output of its own.
 import { ConnectionLost, CoppiceError, ServerError } from "./errors.js";
+import { reason } from "./reach.js";
 import type { Code, Event, ProcessEvent } from "./types.js";
 
 /** The most of one event, in characters. */
@@ -8,11 +9,29 @@ const most = 256 << 20;
 /** The cells of a request. */
 export function cellsOf(code: Code): { code: string; title?: string }[] {
   const parts = typeof code === "string" || !Array.isArray(code) ? [code as string | { code: string; title?: string }] : code;
-  return parts.map((part) => (typeof part === "string" ? { code: part } : { code: part.code, ...(part.title ? { title: part.title } : {}) }));
+  return parts.map((part) => {
+    const { code, title } = typeof part === "string" ? { code: part, title: "" } : part;
+    return { code: checked("code", code), ...(title ? { title: checked("a title", title) } : {}) };
+  });
+}
+
+/** Text as it is; throws when it is none, or has half of a character in it, which others would replace without a word. */
+export function checked(what: string, text: string): string {
+  if (typeof text !== "string") throw new TypeError(`${what} is text, not ${String(text)}`);
+  const at = text.search(/\p{Surrogate}/u);
+  if (at < 0) return text;
+  throw new TypeError(`${what} is not valid Unicode text: \\u${text.charCodeAt(at).toString(16)} at index ${at} stands for no character`);
+}
+
+/** A body as it is, all text of which can be sent. */
+export function checkedBody<T>(body: T): T {
+  JSON.stringify(body, (_, value: unknown) => (typeof value === "string" ? checked("what is sent", value) : value));
+  return body;
 }
 
 /** The seconds of a request: -1 is none. */
 export function seconds(timeout: number): number {
+  if (typeof timeout !== "number") throw new TypeError(`a timeout is a number of seconds, not ${JSON.stringify(timeout)}`);
   if (!(timeout > 0)) throw new RangeError(`a timeout is more than 0 seconds, not ${timeout}; Infinity is none`);
   return timeout === Infinity ? -1 : timeout;
 }
@@ -47,7 +66,7 @@ export function defined<T>(members: Record<string, T | undefined>): Record<strin
 
 /** Text as UTF-8, bytes as they are. */
 export function bytesOf(data: string | Uint8Array): Uint8Array {
-  return typeof data === "string" ? new TextEncoder().encode(data) : data;
+  return typeof data === "string" ? new TextEncoder().encode(checked("what is written", data)) : data;
 }
 
 /** All pieces in one. */
@@ -59,6 +78,13 @@ export function joined(pieces: readonly Uint8Array[]): Uint8Array {
     at += p.length;
   }
   return all;
+}
+
+/** All pieces that come, in one. */
+export async function joinedOf(source: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
+  const pieces: Uint8Array[] = [];
+  for await (const piece of source) pieces.push(piece);
+  return joined(pieces);
 }
 
 /** Where a server is, and what opens it. */
@@ -171,34 +197,6 @@ export class Sent {
   }
 }
 
-/**
- * The epoch in which a session of a fleet was seen: so that what is sent again never begins
- * twice, and code that counts on variables that are gone does not begin.
- */
-export class Epochs {
-  #seen = 0;
-  ran = false;
-
-  /** The session was ended by us: we know what is gone. */
-  forget(): void {
-    this.#seen = 0;
-    this.ran = false;
-  }
-
-  /** What a request says of it. */
-  get headers(): Record<string, string> {
-    return this.#seen ? { "Coppice-Epoch": String(this.#seen) } : {};
-  }
-
-  /** Whether to send a request anew: who has not used the session has lost nothing. Others are told, once. */
-  goesOn(e: unknown): boolean {
-    if (!(e instanceof ServerError)) return false;
-    const fresh = !this.ran && !this.#seen && !e.repeated;
-    this.#seen = e.epoch || this.#seen;
-    return fresh && e.code === "epoch_needed" && e.epoch > 0;
-  }
-}
-
 /** The time between tries, while a server is out of reach. Times are in milliseconds. */
 export class Pause {
   #patience: number;
@@ -206,6 +204,7 @@ export class Pause {
   #length = 10;
   #trouble: number | undefined;
   #begun: number;
+  #heard = false;
 
   constructor(patience: number, now = () => performance.now()) {
     this.#patience = patience;
@@ -216,12 +215,14 @@ export class Pause {
   /** A try begins. */
   begin(): void {
     this.#begun = this.#now();
+    this.#heard = false;
   }
 
   /** A try went well. */
   progress(): void {
     this.#trouble = undefined;
     this.#length = 10;
+    this.#heard = true;
   }
 
   /**
@@ -229,24 +230,20 @@ export class Pause {
    * is in reach, though it may have nothing to say.
    */
   alive(): void {
+    this.#heard = true;
     if (this.#now() - this.#begun >= this.#patience) this.#trouble = undefined;
   }
 
   /** How long to wait after a try that failed; throws ConnectionLost when patience ends. */
   after(cause: unknown, doing: string): number {
     const now = this.#now();
-    this.#trouble ??= now;
+    // A server that says nothing in a whole try has been out of reach since that began.
+    this.#trouble ??= this.#heard ? now : this.#begun;
     if (now - this.#trouble >= this.#patience) throw new ConnectionLost(`${doing}: ${reason(cause)}`, { cause });
     const length = this.#length;
     this.#length = Math.min(2 * length, 1000);
     return length;
   }
-}
-
-/** Why a request failed: fetch hides that in the cause. */
-function reason(e: unknown): string {
-  if (!(e instanceof Error)) return String(e);
-  return e.cause instanceof Error && e.cause.message ? e.cause.message : e.message;
 }
 
 /** Server-sent events, as they come in pieces: the HTML standard's format. */

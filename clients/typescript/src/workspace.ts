@@ -4,7 +4,7 @@ import { Files } from "./files.js";
 import { type Data, type ExecOptions, Process, type StartOptions } from "./process.js";
 import { Session, type SessionOptions } from "./session.js";
 import type { Isolation, ProcessExit, ProcessInfo, ProcessResult, WorkspaceInfo, WorkspaceLimits, WorkspaceTotal } from "./types.js";
-import { bytesOf, defined, joined, seconds, workspacePath } from "./wire.js";
+import { bytesOf, checkedBody, defined, joined, processPath, seconds, which, workspacePath } from "./wire.js";
 
 /** What a new workspace is besides its name. */
 export interface WorkspaceOptions {
@@ -116,9 +116,11 @@ export class Workspace {
     const { timeout, keep, ...rest } = options;
     if (typeof args === "string") throw new TypeError('args is a list, such as ["ls", "-l"]: no shell is in between');
     const bound = timeout === undefined || timeout === Infinity ? undefined : seconds(timeout);
-    const body = { args, ...rest, keep_bytes: keep, timeout_seconds: bound };
-    const made = (await this.#client.ask("POST", workspacePath(this.name, "/processes"), { body, once: true })) as ProcessInfo;
-    return this.process(made.id);
+    const body = checkedBody({ args, ...rest, keep_bytes: keep, timeout_seconds: bound });
+    const { answer, headers } = await this.#client.told("POST", workspacePath(this.name, "/processes"), { body, once: true, headers: which });
+    const { id } = answer as ProcessInfo;
+    this.#client.lives.started(processPath(this.name, id), headers);
+    return this.process(id);
   }
 
   /** A process by its id. Nothing is asked of the server. */

@@ -52,6 +52,21 @@ test("timeout and env", async (t) => {
   await assert.rejects(s.run("1", { timeout: 0 }), RangeError);
 });
 
+test("artifact", async (t) => {
+  // What was too long for a result is read where the result says that it is.
+  const result = await session(t).run("print(('é%d\\n' % 7) * 100_000)");
+  assert.match(result.artifact, /^artifact:\/\/\d+$/);
+  assert.ok(result.text.includes(result.artifact));
+  const text = await client.artifact(result.artifact);
+  assert.ok(text.includes("é7\n".repeat(100_000)));
+  assert.equal(await client.artifact(Number(result.artifact.slice("artifact://".length))), text);
+  const front = await breaker(server.url, 100_000);
+  t.after(() => front.end());
+  assert.equal(await new Client({ url: front.url, token: server.token }).artifact(result.artifact), text);
+  assert.ok(front.broken > 0);
+  await assert.rejects(client.artifact(1e6), (e) => e instanceof ServerError && e.code === "not_found");
+});
+
 test("stream", async (t) => {
   const events = [];
   for await (const e of session(t).stream("for i in range(3): print('é', i, flush=True)")) events.push(e);

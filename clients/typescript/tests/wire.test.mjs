@@ -3,8 +3,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { ConnectionLost, CoppiceError } from "../dist/index.js";
-import { Session } from "../dist/session.js";
-import { cellsOf, Epochs, Following, Parser, Pause, problem, sessionPath } from "../dist/wire.js";
+import { Epochs, mostEpochs } from "../dist/epochs.js";
+import { cellsOf, Following, Parser, Pause, problem, sessionPath } from "../dist/wire.js";
 
 test("however a stream is cut, the same events come of it", () => {
   const stream = ': alive\n\nid: 1\ndata: {"a"\r\ndata:  1}\r\n\r\ndata:x\rdata:y\r\revent: e\n\ndata: last\n\n';
@@ -66,40 +66,29 @@ test("problems", () => {
 });
 
 test("epochs", () => {
-  for (const [name, ran, code, repeated, want] of [
-    ["not used", false, "epoch_needed", false, true],
-    ["used", true, "epoch_needed", false, false],
-    ["sent before", false, "epoch_needed", true, false],
-    ["gone", true, "epoch_gone", false, false],
+  for (const [name, seen, code, repeated, want] of [
+    ["not used", 0, "epoch_needed", false, true],
+    ["sent before", 0, "epoch_needed", true, false],
+    ["gone", 1, "epoch_gone", false, false],
   ]) {
     const epochs = new Epochs();
-    assert.deepEqual(epochs.headers, {});
-    epochs.ran = ran;
+    epochs.saw("s", seen);
     const e = problem(409, JSON.stringify({ error: { code, message: "no", epoch: 2 } }));
     e.repeated = repeated;
-    assert.equal(epochs.goesOn(e), want, name);
-    assert.deepEqual(epochs.headers, { "Coppice-Epoch": "2" }, "it is told once");
+    assert.equal(epochs.goesOn("s", epochs.headers("s"), e), want, name);
+    assert.deepEqual(epochs.headers("s"), { "Coppice-Epoch": "2" }, "it is told once");
+    epochs.forget("s");
+    assert.deepEqual(epochs.headers("s"), {}, "we know what is gone");
+    for (const told of ["", "0", "-1", "x"]) epochs.heard("s", new Headers({ "Coppice-Epoch": told }));
+    assert.deepEqual(epochs.headers("s"), {});
   }
 });
 
-test("a session that was closed is as new", async () => {
-  const needed = () => problem(409, JSON.stringify({ error: { code: "epoch_needed", message: "no", epoch: 2 } }));
-  const asked = [];
-  const client = {
-    async ask(method) {
-      asked.push([method, {}]);
-    },
-    async begin(_, { headers }) {
-      asked.push(["POST", headers]);
-      if (asked.length > 1 && !headers["Coppice-Epoch"]) throw needed();
-    },
-    async *events() {
-      yield { type: "final" };
-    },
-  };
-  const session = new Session(client, "s");
-  await session.run("1");
-  await session.close();
-  await session.run("1");
-  assert.deepEqual(asked, [["POST", {}], ["DELETE", {}], ["POST", {}], ["POST", { "Coppice-Epoch": "2" }]]);
+test("epochs are bounded", () => {
+  const epochs = new Epochs();
+  for (let i = 0; i <= mostEpochs; i++) {
+    epochs.saw(String(i), 1);
+    epochs.saw("0", 1);
+  }
+  assert.deepEqual(["0", "1", "2"].map((s) => Object.keys(epochs.headers(s)).length), [1, 0, 1], "the one that was used longest ago is forgotten");
 });

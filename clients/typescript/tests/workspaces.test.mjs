@@ -85,6 +85,7 @@ test("files", async (t) => {
   await files.make("d/e");
   assert.equal((await files.move("a/é b.txt", "d/f")).path, "d/f");
   assert.deepEqual((await files.list()).files.map((f) => f.path), ["a", "d"]);
+  assert.deepEqual(await files.list(""), await files.list());
   assert.deepEqual((await files.list(".", { depth: -1 })).files.map((f) => f.path).sort(), ["a", "d", "d/e", "d/f"]);
   assert.equal((await files.list(".", { depth: -1, most: 1 })).more, true);
   await refused(files.remove("d"), "not_empty");

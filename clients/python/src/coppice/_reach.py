@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import socket
 import ssl
@@ -66,11 +67,20 @@ class Lookout:
             try:
                 self._alive()
             except Exception as e:
+                if not silent(e):
+                    continue
                 if not self._over.is_set() and self._sock:
                     self.failed = e
                     with contextlib.suppress(OSError):
                         socket.socket.shutdown(self._sock, socket.SHUT_RDWR)  # that of ssl's would pull TLS from under its reader
                 return
+
+
+def silent(error: BaseException) -> bool:
+    """Whether an error is that a server said nothing. One that takes no connections any more may be
+    about to end, and answers before it does what it was asked."""
+    late = (TimeoutError, socket.timeout, asyncio.TimeoutError)
+    return isinstance(error, late) or isinstance(error.__cause__, late)
 
 
 def untrusted(error: BaseException, where: str) -> Optional[NoServer]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Awaitable, Callable, Optional, Set, Tuple, TypeVar
 
+from ._reach import silent
+
 T = TypeVar("T")
 
 #: In how many parts a time is waited for.
@@ -15,8 +17,9 @@ async def within(what: Awaitable[T], seconds: Optional[float], drop: Optional[Ca
     """Wait for something, at most so long (None: as long as it takes), else asyncio.TimeoutError.
 
     A process that stands still meanwhile loses a part of that time at most: what has come for
-    it by then is taken first. It is cancelled when the time is over, and when the task that waits is; nothing of it runs
-    any more then. What it returns all the same is given to ``drop``.
+    it by then is taken first. What is waited for is cancelled when the time is over, and when
+    the task that waits is; nothing of it runs any more then. What it returns all the same is
+    given to ``drop``.
 
     It is not ``asyncio.wait_for``, which up to Python 3.11 returns what is there when a task
     is cancelled at that very moment, and the task goes on as if nobody had cancelled it.
@@ -43,7 +46,11 @@ async def attended(what: Awaitable[T], alive: Callable[[], Awaitable[object]], a
         while True:
             await asyncio.sleep(wait)
             wait = every
-            await alive()
+            try:
+                await alive()
+            except Exception as e:
+                if silent(e):
+                    raise
 
     work, looking = asyncio.ensure_future(what), asyncio.ensure_future(look())
     first: Set[asyncio.Future[Any]] = {work, looking}
