@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"log"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -200,9 +201,7 @@ func TestAProcessIsLostWithItsServer(t *testing.T) {
 				header = tc.before
 			}
 			if r.Header.Get("Coppice-Server") == "?" {
-				for key, values := range header {
-					w.Header()[key] = values
-				}
+				maps.Copy(w.Header(), header)
 			}
 			switch {
 			case r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/processes"):
