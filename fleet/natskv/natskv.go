@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -18,9 +19,13 @@ import (
 type Options struct {
 	// URL is where servers of NATS are reached, several with commas between. Required.
 	URL string
-	// Connect says how: certificates, credentials. What is said of reconnecting is this
-	// package's own.
+	// Connect says how: certificates, credentials, nats.DontRandomize where the first of several
+	// servers is the nearest. What is said of reconnecting for ever and of pings is this package's
+	// own.
 	Connect []nats.Option
+	// Lease is how long a lease of the fleet's nodes lasts, as TTL of [fleet.Options]: a server
+	// that is silent is left for another one well within it. Default: 15 s.
+	Lease time.Duration
 	// Bucket is the name of the key-value store, which is made when it is not there.
 	// Default: "coppice".
 	Bucket string
@@ -42,15 +47,15 @@ type Directory struct{ fleet.Directory }
 
 // store is what the directory asks: a guard of package fleet does the rest.
 type store struct {
-	nc *nats.Conn
 	kv jetstream.KeyValue
 	// stream is what the bucket stands on.
 	stream jetstream.Stream
+	line   *line
 }
 
 // Open connects to a bucket, as long as ctx lasts. The error matches [ErrUnsafe] when the
-// bucket must not be used. A connection that breaks later is made again, for ever; what is
-// asked meanwhile fails at once.
+// bucket must not be used. A connection that breaks later, or whose server is silent, is made
+// again, for ever, with another server where there is one; what is asked meanwhile fails at once.
 func Open(ctx context.Context, o Options) (*Directory, error) {
 	if !o.Synced {
 		return nil, fmt.Errorf("open the directory: %w: nobody vouches that its servers sync always", ErrUnsafe)
@@ -61,11 +66,10 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	if o.Replicas == 0 {
 		o.Replicas = 1
 	}
-	nc, err := nats.Connect(o.URL, slices.Concat([]nats.Option{nats.Name("coppice fleet")}, o.Connect, []nats.Option{
-		nats.MaxReconnects(-1),
-		// What waits in a buffer would be done when nobody counts on it any longer.
-		nats.ReconnectBufSize(-1),
-	})...)
+	if o.Lease == 0 {
+		o.Lease = defaultLease
+	}
+	nc, err := nats.Connect(o.URL, slices.Concat(usual(o.Lease), o.Connect, own(o.Lease))...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to NATS: %w", err)
 	}
@@ -74,7 +78,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 		nc.Close()
 		return nil, fmt.Errorf("open the bucket %q: %w", o.Bucket, err)
 	}
-	return &Directory{fleet.Guard(&store{nc: nc, kv: kv, stream: stream})}, nil
+	return &Directory{fleet.Guard(&store{kv: kv, stream: stream, line: newLine(nc, o.Lease)})}, nil
 }
 
 // bucket finds the bucket, or makes it.
@@ -113,9 +117,14 @@ func bucket(ctx context.Context, nc *nats.Conn, o Options) (jetstream.KeyValue, 
 	return kv, stream, nil
 }
 
-// Get implements [fleet.Directory]. A server that is behind the leader may answer it.
+// Get implements [fleet.Directory]. A server that is behind the leader may answer it. Each of the
+// servers is asked by chance, so that one that is silent costs another attempt.
 func (s *store) Get(ctx context.Context, key string) (fleet.Entry, error) {
-	e, err := s.kv.Get(ctx, key)
+	var e jetstream.KeyValueEntry
+	err := s.line.again(ctx, func(ctx context.Context) (err error) {
+		e, err = s.kv.Get(ctx, key)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrKeyNotFound) {
 		return fleet.Entry{Key: key}, nil
 	}
@@ -125,9 +134,14 @@ func (s *store) Get(ctx context.Context, key string) (fleet.Entry, error) {
 	return entry(e), nil
 }
 
-// Swap implements [fleet.Directory].
+// Swap implements [fleet.Directory]. It is tried once: a second attempt would take what the first
+// has done for a conflict.
 func (s *store) Swap(ctx context.Context, key string, value []byte, prev fleet.Revision) (fleet.Revision, error) {
-	rev, err := s.swap(ctx, key, value, prev)
+	var rev uint64
+	err := s.line.once(ctx, func(ctx context.Context) (err error) {
+		rev, err = s.swap(ctx, key, value, prev)
+		return err
+	})
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) || errors.Is(err, jetstream.ErrKeyExists) {
 		return "", fleet.ErrConflict
 	}
@@ -154,7 +168,9 @@ func (s *store) Remove(ctx context.Context, key string, prev fleet.Revision) err
 		return nil //nolint:nilerr // no entry has it
 	}
 	subject := "$KV." + s.kv.Bucket() + "." + key
-	return s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq+1))
+	return s.line.again(ctx, func(ctx context.Context) error {
+		return s.stream.Purge(ctx, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(seq+1))
+	})
 }
 
 // Watch implements [fleet.Directory]. It goes on over connections that break.
@@ -183,7 +199,7 @@ func (s *store) Watch(ctx context.Context, prefix string, f func(fleet.Entry)) e
 
 // Close implements [fleet.Directory].
 func (s *store) Close() error {
-	s.nc.Close()
+	s.line.nc.Close()
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package natskv_test
 
 import (
+	"context"
+	"encoding/json"
+	"io"
+	"os"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -17,7 +21,27 @@ import (
 	"github.com/coppice-run/coppice/fleet/natskv/embed"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if text := os.Getenv(asServer); text != "" {
+		os.Exit(beServer(text))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// asServer has this program be a server of a cluster, with the [embed.Options] that it holds.
+const asServer = "COPPICE_TEST_AS_NATS"
+
+func beServer(options string) int {
+	var o embed.Options
+	if err := json.Unmarshal([]byte(options), &o); err != nil {
+		panic(err)
+	}
+	if _, err := embed.Start(context.Background(), o); err != nil {
+		panic(err)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // it ends with the test
+	return 0
+}
 
 // serve runs a server over a folder until the test ends.
 func serve(t *testing.T, o embed.Options) *embed.Server {

@@ -28,10 +28,18 @@ type Options struct {
 	// random one.
 	Name string
 	// ClusterPort is where the other servers of a cluster come, on Host, and Peers are
-	// where this one finds them, as HOST:PORT. 0: there is no cluster.
+	// where this one finds them, as HOST:PORT. They need a Token. 0: there is no cluster.
 	ClusterPort int
 	Peers       []string
 }
+
+// Other servers are pinged so often, and may owe so many answers: one that stands still keeps its
+// connections, and by them takes each third question about an entry, which it never answers. The
+// server's own times are longer than the lease of a node.
+const (
+	routeProbe = 1500 * time.Millisecond
+	routeOwed  = 2
+)
 
 // clusterUser is whom servers take each other for.
 const clusterUser = "coppice"
@@ -52,6 +60,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if o.Token == "" && o.Host != "127.0.0.1" && o.Host != "::1" && o.Host != "localhost" {
 		return nil, fmt.Errorf("start a server of NATS: on %s it needs a token", o.Host)
 	}
+	if o.Token == "" && o.ClusterPort != 0 {
+		return nil, errors.New("start a server of NATS: those of a cluster know each other by a token")
+	}
 	if o.Port == 0 {
 		o.Port = server.RANDOM_PORT
 	}
@@ -61,7 +72,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		NoSigs: true, NoLog: true,
 	}
 	if o.ClusterPort != 0 {
-		so.Cluster = server.ClusterOpts{Name: "coppice", Host: o.Host, Port: o.ClusterPort, Username: clusterUser, Password: o.Token, NoAdvertise: true}
+		so.Cluster = server.ClusterOpts{Name: "coppice", Host: o.Host, Port: o.ClusterPort, Username: clusterUser, Password: o.Token, NoAdvertise: true, PingInterval: routeProbe, MaxPingsOut: routeOwed}
 		for _, peer := range o.Peers {
 			u := &url.URL{Scheme: "nats-route", Host: peer}
 			if o.Token != "" {
