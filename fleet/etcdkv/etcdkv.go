@@ -12,6 +12,8 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/coppice-run/coppice/fleet"
 )
@@ -25,14 +27,24 @@ type Options struct {
 	TLS *tls.Config
 	// Prefix is what all keys begin with: a fleet has one of its own. Default: "coppice/".
 	Prefix string
+	// Lease is how long a lease of the fleet's nodes lasts, as TTL of [fleet.Options]: what one
+	// member does not answer is asked of another one well within it. Default: 15 s.
+	Lease time.Duration
 }
 
 const (
 	// page is how many entries are read at once.
 	page = 1000
-	// probe and answer are how often an idle connection is tried, and how long one that gives
-	// no answer lasts. Members allow a probe each 5 s.
-	probe, answer = 10 * time.Second, 5 * time.Second
+	// probe and answer are how often a connection is tried, and how long one that gives no
+	// answer lasts. gRPC tries none more often, which a lease does not wait for: see attempts.
+	probe, answer = 10 * time.Second, 2 * time.Second
+	// defaultLease is that of package fleet.
+	defaultLease = 15 * time.Second
+	// attempts is how many requests without an answer a lease has room for, one after the other:
+	// a member that stands still keeps its connection, and the next request goes to another one.
+	attempts = 6
+	// least is the shortest time for an answer: a machine with much to do is not taken for silent.
+	least = 250 * time.Millisecond
 )
 
 // Directory is the keys of a prefix. Make one with [Open].
@@ -42,6 +54,8 @@ type Directory struct{ fleet.Directory }
 type store struct {
 	client *clientv3.Client
 	prefix string
+	// within is how long one request may take.
+	within time.Duration
 }
 
 // Open connects to a cluster, and returns once it has answered or ctx has ended. A connection
@@ -49,6 +63,9 @@ type store struct {
 func Open(ctx context.Context, o Options) (*Directory, error) {
 	if o.Prefix == "" {
 		o.Prefix = "coppice/"
+	}
+	if o.Lease == 0 {
+		o.Lease = defaultLease
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Context: context.WithoutCancel(ctx), Endpoints: o.Endpoints, TLS: o.TLS,
@@ -61,11 +78,12 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach etcd at %s: %w", strings.Join(o.Endpoints, ","), err)
 	}
-	if _, err := client.Get(ctx, o.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil {
+	s := &store{client: client, prefix: o.Prefix, within: max(o.Lease/attempts, least)}
+	if _, err := s.read(ctx, o.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil {
 		_ = client.Close() // what failed is told
 		return nil, fmt.Errorf("read %s at etcd at %s: %w", o.Prefix, strings.Join(o.Endpoints, ","), err)
 	}
-	return &Directory{fleet.Guard(&store{client: client, prefix: o.Prefix})}, nil
+	return &Directory{fleet.Guard(s)}, nil
 }
 
 // atOnce has a request fail while no member can be reached, with the reason: the client would
@@ -74,9 +92,22 @@ func atOnce(ctx context.Context, method string, req, reply any, cc *grpc.ClientC
 	return invoke(ctx, method, req, reply, cc, append(opts, grpc.WaitForReady(false))...)
 }
 
+// read asks for entries, and another member where one gives no answer, for half a lease at most.
+func (s *store) read(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
+	for try := 1; ; try++ {
+		once, cancel := context.WithTimeout(ctx, s.within)
+		resp, err := s.client.Get(once, key, opts...)
+		silent := err != nil && ctx.Err() == nil && (once.Err() != nil || status.Code(err) == codes.DeadlineExceeded)
+		cancel()
+		if !silent || try == attempts/2 {
+			return resp, err
+		}
+	}
+}
+
 // Get implements [fleet.Directory].
 func (s *store) Get(ctx context.Context, key string) (fleet.Entry, error) {
-	resp, err := s.client.Get(ctx, s.prefix+key)
+	resp, err := s.read(ctx, s.prefix+key)
 	if err != nil {
 		return fleet.Entry{}, err
 	}
@@ -92,6 +123,8 @@ func (s *store) Swap(ctx context.Context, key string, value []byte, prev fleet.R
 	if !ok {
 		return "", fleet.ErrConflict // no entry has it
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.within)
+	defer cancel()
 	resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", rev)).
 		Then(clientv3.OpPut(s.prefix+key, string(value))).Commit()
 	if err != nil {
@@ -109,6 +142,8 @@ func (s *store) Remove(ctx context.Context, key string, prev fleet.Revision) err
 	if !ok {
 		return nil // no entry has it
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.within)
+	defer cancel()
 	_, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", rev)).
 		Then(clientv3.OpDelete(s.prefix + key)).Commit()
 	return err
@@ -138,7 +173,7 @@ func (s *store) Watch(ctx context.Context, prefix string, f func(fleet.Entry)) e
 func (s *store) list(ctx context.Context, prefix string, f func(fleet.Entry)) (at int64, err error) {
 	from, end := s.prefix+prefix, clientv3.GetPrefixRangeEnd(s.prefix+prefix)
 	for {
-		resp, err := s.client.Get(ctx, from, clientv3.WithRange(end), clientv3.WithRev(at), clientv3.WithLimit(page))
+		resp, err := s.read(ctx, from, clientv3.WithRange(end), clientv3.WithRev(at), clientv3.WithLimit(page))
 		if err != nil {
 			return 0, err
 		}
