@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -17,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	retrywatch "k8s.io/client-go/tools/watch"
+	"k8s.io/client-go/util/connrotation"
 	"k8s.io/klog/v2"
 
 	"github.com/coppice-run/coppice/fleet"
@@ -33,10 +36,21 @@ type Options struct {
 	// Fleet is the name of the fleet, which several in a namespace differ in: letters a to z,
 	// digits and '-', 40 at most. Default: "coppice".
 	Fleet string
+	// Lease is how long a lease of the fleet's nodes lasts, as TTL of [fleet.Options]: connections
+	// on which a request has no answer are made anew well within it. Default: 15 s.
+	Lease time.Duration
 }
 
-// page is how many objects are listed at once.
-const page = 500
+const (
+	// page is how many objects are listed at once.
+	page = 500
+	// defaultLease is that of package fleet.
+	defaultLease = 15 * time.Second
+	// attempts is how many requests without an answer a lease has room for, one after the other.
+	attempts = 6
+	// least is the shortest time for an answer: a server with much to do is not taken for silent.
+	least = 250 * time.Millisecond
+)
 
 // Directory is the Lease objects of a fleet. Make one with [Open].
 type Directory struct{ fleet.Directory }
@@ -47,6 +61,9 @@ type store struct {
 	params    runtime.ParameterCodec
 	namespace string
 	names     names
+	// conns are the connections, and within is how long one request may take.
+	conns  *connrotation.Dialer
+	within time.Duration
 }
 
 // Open finds out that the server can be reached and does what a directory asks of it, as long
@@ -57,6 +74,9 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	}
 	if o.Fleet == "" {
 		o.Fleet = "coppice"
+	}
+	if o.Lease == 0 {
+		o.Lease = defaultLease
 	}
 	if !validFleet(o.Fleet) {
 		return nil, fmt.Errorf("open the directory: the name of a fleet has 1 to %d letters a to z, digits and '-', not %q", maxFleet, o.Fleet)
@@ -86,11 +106,35 @@ func newStore(o Options) (*store, error) {
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	config.QPS, config.RateLimiter = -1, nil
 	config.WarningHandler, config.WarningHandlerWithContext = rest.NoWarnings{}, nil
+	within := max(o.Lease/attempts, least)
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: within}).DialContext
+	}
+	conns := connrotation.NewDialer(dial)
+	config.Dial = conns.DialContext
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	return &store{client: client, params: runtime.NewParameterCodec(scheme), namespace: o.Namespace, names: names{fleet: o.Fleet}}, nil
+	return &store{
+		client: client, params: runtime.NewParameterCodec(scheme), namespace: o.Namespace, names: names{fleet: o.Fleet},
+		conns: conns, within: within,
+	}, nil
+}
+
+// soon makes a request that has to be answered soon. All share one connection, to one of the servers
+// behind an address: when it stands still, the client would go on with it for 45 s, which is longer
+// than a lease.
+func (s *store) soon(ctx context.Context, do func(context.Context) error) error {
+	once, cancel := context.WithTimeout(quiet(ctx), s.within)
+	defer cancel()
+	err := do(once)
+	if err != nil && once.Err() != nil && ctx.Err() == nil {
+		s.conns.CloseAll()
+		return fmt.Errorf("the API server gave no answer within %s: %w", s.within, err)
+	}
+	return err
 }
 
 // quiet is a context in which the client of Kubernetes logs nothing: what fails is returned.
@@ -104,7 +148,9 @@ func (s *store) leases(r *rest.Request) *rest.Request {
 // Get implements [fleet.Directory].
 func (s *store) Get(ctx context.Context, key string) (fleet.Entry, error) {
 	var l coordinationv1.Lease
-	err := s.leases(s.client.Get()).Name(s.names.object(key)).Do(quiet(ctx)).Into(&l)
+	err := s.soon(ctx, func(ctx context.Context) error {
+		return s.leases(s.client.Get()).Name(s.names.object(key)).Do(ctx).Into(&l)
+	})
 	if apierrors.IsNotFound(err) {
 		return fleet.Entry{Key: key}, nil
 	}
@@ -131,7 +177,9 @@ func (s *store) Swap(ctx context.Context, key string, value []byte, prev fleet.R
 		request = s.client.Put().Name(l.Name)
 	}
 	var now coordinationv1.Lease
-	err := s.leases(request).Body(l).Do(quiet(ctx)).Into(&now)
+	err := s.soon(ctx, func(ctx context.Context) error {
+		return s.leases(request).Body(l).Do(ctx).Into(&now)
+	})
 	switch {
 	case err == nil:
 		return revision(&now), nil
@@ -149,7 +197,9 @@ func (s *store) Remove(ctx context.Context, key string, prev fleet.Revision) err
 		return nil // no entry has it
 	}
 	only := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
-	err := s.leases(s.client.Delete()).Name(s.names.object(key)).Body(only).Do(quiet(ctx)).Error()
+	err := s.soon(ctx, func(ctx context.Context) error {
+		return s.leases(s.client.Delete()).Name(s.names.object(key)).Body(only).Do(ctx).Error()
+	})
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil // it is gone, or a later one is there
 	}
