@@ -292,7 +292,7 @@ func TestNotReplaced(t *testing.T) {
 	require.NoError(t, err)
 	other := p.start("--replace", "--addr", "127.0.0.1:0")
 	<-other.ended
-	require.Contains(t, other.words(), "nothing takes over 1 checkpoints")
+	require.Contains(t, other.words(), "nothing takes over 1 checkpoint:")
 	require.NoError(t, c.DropCheckpoint(t.Context(), mark.ID))
 	next := p.start("--replace", "--addr", "127.0.0.1:0")
 	next.serves()

@@ -31,7 +31,7 @@
 // # Errors
 //
 // Every error is an *[Error], which names the operation and the path as it was given,
-// around one of: [ErrPath], [ErrOutside], [ErrQuota], [ErrLink], [ErrNotEmpty],
+// around one of: [ErrPath], [ErrOutside], [ErrQuota], [ErrNoSpace], [ErrLink], [ErrNotEmpty],
 // [ErrIsDir], [ErrNotDir], a *file.NotRegularError, [fs.ErrNotExist], [fs.ErrExist],
 // [fs.ErrPermission], [ErrClosed], the cause of a context, or what else the system says.
 //

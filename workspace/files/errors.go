@@ -20,6 +20,8 @@ var (
 	ErrOutside = errors.New("the path leaves the folder")
 	// ErrQuota: the folder would hold more than it may.
 	ErrQuota = errors.New("the folder's quota is used up")
+	// ErrNoSpace: the disk is full that the folder is on.
+	ErrNoSpace = errors.New("the disk that the folder is on is full")
 	// ErrLink: something was to be written to a symbolic link.
 	ErrLink = errors.New("there is a symbolic link; name what it points to")
 	// ErrNotEmpty: a directory that is to be removed holds something.
@@ -91,8 +93,10 @@ func meaning(err error) error {
 		return ErrNotEmpty
 	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ELOOP), errors.Is(err, syscall.EINVAL):
 		return fmt.Errorf("%w: %w", ErrPath, err)
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+	case errors.Is(err, syscall.EDQUOT):
 		return fmt.Errorf("%w: %w", ErrQuota, err)
+	case errors.Is(err, syscall.ENOSPC):
+		return fmt.Errorf("%w: %w", ErrNoSpace, err)
 	default:
 		return err
 	}

@@ -241,7 +241,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	}
 	a.tellAsleep(ctx, f.hibernate, host.Options(), filepath.Dir(path))
 	m.tree.Show(host.Snapshot)
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Why: f.Chosen, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
 	if err != nil {
 		return nil, err
 	}

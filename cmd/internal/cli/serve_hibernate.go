@@ -32,7 +32,7 @@ type hibernation string
 
 // add adds the flag to a command.
 func (h *hibernation) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar((*string)(h), "hibernate", "", "keep sessions on disk that end because they are idle, because room is needed or with the server, until their next call: "+strings.Join(policies, ", ")+" (default: COPPICE_HIBERNATE, else never)")
+	cmd.Flags().StringVar((*string)(h), "hibernate", "", "keep sessions on disk that end because they are idle, because room is needed or with the server, until their next call: "+strings.Join(policies, ", ")+"; but for never it takes the runner backend where --backend names none (default: COPPICE_HIBERNATE, else never)")
 }
 
 // wanted says whether sessions are to be kept on disk, by the flag or the variable in env.
@@ -57,11 +57,14 @@ func (h hibernation) fill(env []string, f *console.HostFlags, o *coppice.Options
 	case !slices.Contains(policies, value):
 		return console.Usagef("%s must be one of %s, not %q", name, strings.Join(policies, ", "), value)
 	case f.Backend == "auto":
-		f.Backend = "runner"
+		f.Backend, f.Chosen = "runner", chosenBy(name)
 	}
 	o.Hibernate = hibernate.Policy(value)
 	return nil
 }
+
+// chosenBy is why the backend is the runner of a server that was started without --backend.
+func chosenBy(name string) string { return name + " takes the runner backend where none is named" }
 
 // tellAsleep says that sessions are on disk which a server was not asked to restore: whoever
 // calls them would wonder where their variables are. Of somebody who said never nothing is told.

@@ -19,15 +19,17 @@ func TestHibernateFlag(t *testing.T) {
 		flag, variable, backend string
 		want                    hibernate.Policy
 		wantBackend, problem    string
+		chosen                  string
 	}{
-		"nothing":                 {backend: "auto", wantBackend: "auto"},
-		"the flag":                {flag: "lossy", backend: "runner", want: hibernate.Lossy, wantBackend: "runner"},
-		"the variable":            {variable: "lossless", backend: "auto", want: hibernate.Lossless, wantBackend: "runner"},
-		"the flag comes first":    {flag: "never", variable: "lossy", backend: "gateway", want: hibernate.Never, wantBackend: "gateway"},
-		"another word":            {flag: "always", backend: "runner", problem: `--hibernate must be one of never, lossless, lossy, not "always"`},
-		"another in the variable": {variable: "1", backend: "runner", problem: `COPPICE_HIBERNATE must be one of never, lossless, lossy, not "1"`},
-		"the gateway":             {flag: "lossy", backend: "gateway", want: hibernate.Lossy, wantBackend: "gateway"},
-		"the gateway, variable":   {variable: "lossy", backend: "gateway", want: hibernate.Lossy, wantBackend: "gateway"},
+		"nothing":                  {backend: "auto", wantBackend: "auto"},
+		"the flag":                 {flag: "lossy", backend: "runner", want: hibernate.Lossy, wantBackend: "runner"},
+		"the variable":             {variable: "lossless", backend: "auto", want: hibernate.Lossless, wantBackend: "runner", chosen: "COPPICE_HIBERNATE takes the runner backend where none is named"},
+		"the flag, and no backend": {flag: "lossy", backend: "auto", want: hibernate.Lossy, wantBackend: "runner", chosen: "--hibernate takes the runner backend where none is named"},
+		"the flag comes first":     {flag: "never", variable: "lossy", backend: "gateway", want: hibernate.Never, wantBackend: "gateway"},
+		"another word":             {flag: "always", backend: "runner", problem: `--hibernate must be one of never, lossless, lossy, not "always"`},
+		"another in the variable":  {variable: "1", backend: "runner", problem: `COPPICE_HIBERNATE must be one of never, lossless, lossy, not "1"`},
+		"the gateway":              {flag: "lossy", backend: "gateway", want: hibernate.Lossy, wantBackend: "gateway"},
+		"the gateway, variable":    {variable: "lossy", backend: "gateway", want: hibernate.Lossy, wantBackend: "gateway"},
 	} {
 		f, o := console.HostFlags{Backend: tc.backend}, coppice.Options{}
 		err := hibernation(tc.flag).fill([]string{"COPPICE_HIBERNATE=" + tc.variable}, &f, &o)
@@ -39,6 +41,7 @@ func TestHibernateFlag(t *testing.T) {
 		require.NoError(t, err, name)
 		require.Equal(t, tc.want, o.Hibernate, name)
 		require.Equal(t, tc.wantBackend, f.Backend, name)
+		require.Equal(t, tc.chosen, f.Chosen, name)
 	}
 }
 

@@ -20,7 +20,7 @@ type keeping bool
 
 // add adds the flag to a command.
 func (k *keeping) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar((*bool)(k), "keep-sessions", false, "have sessions and what runs in them outlive a server that is killed, for a minute, and take over those of the one before, on Linux with the runner backend (default: COPPICE_KEEP_SESSIONS)")
+	cmd.Flags().BoolVar((*bool)(k), "keep-sessions", false, "have sessions and what runs in them outlive a server that is killed, for a minute, and take over those of the one before, on Linux with the runner backend, which it takes where --backend names none (default: COPPICE_KEEP_SESSIONS)")
 }
 
 // fill fills in what the flag says, or the variable in env. Where sessions are to outlive the
@@ -33,7 +33,11 @@ func (k keeping) fill(env []string, f *console.HostFlags, o *coppice.Options) er
 	case "gateway":
 		return console.Usagef("--keep-sessions: kernels of the gateway backend end with the server; use --backend runner")
 	case "auto", "":
-		f.Backend = "runner"
+		name := keepVariable
+		if k {
+			name = "--keep-sessions"
+		}
+		f.Backend, f.Chosen = "runner", chosenBy(name)
 	}
 	o.KeepSessions, o.KeepName = true, keepName
 	return nil

@@ -137,7 +137,7 @@ func meaning(err error) (status int, why string) {
 		return http.StatusTooManyRequests, err.Error()
 	case errors.Is(err, shelf.ErrRecords):
 		return http.StatusNotImplemented, err.Error()
-	case errors.Is(err, files.ErrQuota), errors.Is(err, store.ErrQuota):
+	case errors.Is(err, files.ErrQuota), errors.Is(err, files.ErrNoSpace), errors.Is(err, store.ErrQuota):
 		return http.StatusInsufficientStorage, err.Error()
 	case errors.Is(err, coppice.ErrClosed), errors.Is(err, context.Canceled):
 		return http.StatusServiceUnavailable, "the server ends"

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -35,6 +36,9 @@ type Options struct {
 	Root string
 	// Version is the program's.
 	Version string
+	// Why says why the host has its backend, where something of the server has chosen it. "": the
+	// host's own reason.
+	Why string
 	// Metrics are what /metrics shows. nil: nothing.
 	Metrics prometheus.Gatherer
 	// KeepAlive is how often a stream without events says that it lives. 0: 15 s.
@@ -256,6 +260,7 @@ func (a *API) health(w http.ResponseWriter, r *http.Request) {
 	}
 	h := client.Health{Status: "ok", Version: a.o.Version, PID: os.Getpid(), Cwd: a.o.Cwd, Started: a.began, Uptime: time.Since(a.began).Seconds(), Sessions: len(list), Executions: a.Running()}
 	h.Backend, h.Why = a.o.Host.Backend()
+	h.Why = cmp.Or(a.o.Why, h.Why)
 	h.Hibernated = a.Hibernated(r.Context())
 	if a.life.Err() != nil {
 		h.Status = "draining"

@@ -40,7 +40,7 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	refused, isFork := errors.AsType[*messages.ForkRefused](err)
 	asleep, isHibernate := errors.AsType[*messages.HibernateRefused](err)
 	restore, isRestore := errors.AsType[*messages.RestoreRefused](err)
-	_, isRequest := errors.AsType[*coppice.RequestError](err)
+	request, isRequest := errors.AsType[*coppice.RequestError](err)
 	bad, isBad := errors.AsType[badRequest](err)
 	up, isUp := errors.AsType[*notUp](err)
 	wrong, isUnfit := errors.AsType[unfit](err)
@@ -52,7 +52,8 @@ func (a *API) problem(w http.ResponseWriter, err error) {
 	case isElsewhere:
 		elsewhere.Answer(w)
 		return
-	case noCheckpoint, errors.Is(err, errNotFound), errors.Is(err, coppice.ErrNoCheckpoint): // also where something else is the reason of that
+	case isRequest && request.Field == "workspace", // there is none of that name
+		noCheckpoint, errors.Is(err, errNotFound), errors.Is(err, coppice.ErrNoCheckpoint): // also where something else is the reason of that
 		status, code = http.StatusNotFound, "not_found"
 	case errors.Is(err, errBusy): // whatever else is the reason: who asks can do without
 		status, code, hint = http.StatusConflict, "busy", "ask again when it is idle"

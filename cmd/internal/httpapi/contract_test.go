@@ -81,6 +81,7 @@ func filled(path string) string {
 
 // refusals asks for everything in the ways that are refused everywhere.
 func (s *server) refusals() {
+	s.unknown()
 	for _, request := range s.spec.requests() {
 		method, path, _ := strings.Cut(request, " ")
 		status, _ := s.ask(method, path, "", "Authorization", "")

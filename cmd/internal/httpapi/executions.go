@@ -130,8 +130,11 @@ func (a *API) show(w http.ResponseWriter, r *http.Request) {
 	x, err := a.lookup(r.PathValue("id"))
 	wait := 0.0
 	if values, given := r.URL.Query()["wait"]; given && err == nil {
-		if wait, err = strconv.ParseFloat(values[0], 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait || len(values) > 1 {
-			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, values), ""}
+		if wait, err = strconv.ParseFloat(values[0], 64); err != nil || math.IsNaN(wait) || wait < 0 || wait > maxWait {
+			err = badRequest{fmt.Sprintf("wait must be from 0 to %d seconds, not %.40q", maxWait, values[0]), ""}
+		}
+		if len(values) > 1 {
+			err = badRequest{fmt.Sprintf("wait is there %d times", len(values)), ""}
 		}
 	}
 	if err != nil {

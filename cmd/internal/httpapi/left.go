@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/messages"
@@ -41,10 +42,10 @@ func (a *API) Leaving(ctx context.Context) (pins []messages.SessionKey, err erro
 // somebody wants it (lasting), and what ends by itself (passing).
 func (a *API) Bound() (lasting, passing []string) {
 	if n := len(a.o.Host.Workspaces().List(workspace.Filter{})); n > 0 {
-		lasting = append(lasting, fmt.Sprintf("%d workspaces", n))
+		lasting = append(lasting, several(n, "workspace"))
 	}
 	if n := a.kept.count(); n > 0 {
-		lasting = append(lasting, fmt.Sprintf("%d checkpoints", n))
+		lasting = append(lasting, several(n, "checkpoint"))
 	}
 	a.mu.Lock()
 	order := slices.Clone(a.order)
@@ -55,6 +56,14 @@ func (a *API) Bound() (lasting, passing []string) {
 		}
 	}
 	return lasting, passing
+}
+
+// several writes a number with its noun.
+func several(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return strconv.Itoa(n) + " " + noun
 }
 
 // bound says why an execution has to end where it began; "": it has not.

@@ -181,6 +181,9 @@ func (a *API) past(w http.ResponseWriter, r *http.Request) {
 	httpserver.Answer(w, r, http.StatusOK, told)
 }
 
+// outcomes are those that an execution may end with.
+var outcomes = []messages.Outcome{messages.OutcomeOK, messages.OutcomeError, messages.OutcomeTimeout, messages.OutcomeCancelled, messages.OutcomeLost, messages.OutcomeNotStarted}
+
 // list answers with executions, the newest first: all of a session, those whose code or
 // other texts have the words of a filter, a page before one of them.
 func (a *API) list(w http.ResponseWriter, r *http.Request) {
@@ -189,6 +192,9 @@ func (a *API) list(w http.ResponseWriter, r *http.Request) {
 	var within span
 	if err == nil {
 		within, err = between(r)
+	}
+	if outcome := query.Get("outcome"); err == nil && query.Has("outcome") && !slices.Contains(outcomes, messages.Outcome(outcome)) {
+		err = badRequest{fmt.Sprintf("there is no outcome %.40q", outcome), "use ok, error, timeout, cancelled, lost or not_started"}
 	}
 	most, given := maxPage, query.Has("limit")
 	if err == nil && given {

@@ -81,3 +81,18 @@ func TestRefused(t *testing.T) {
 	require.NoError(t, err)
 	require.Empty(t, list) // nothing was run
 }
+
+// unknown asks for what there is not.
+func (s *server) unknown() {
+	for _, path := range []string{"/api/executions", "/api/sessions"} {
+		body := `{"session":"a","workspace":"none"`
+		if path == "/api/executions" {
+			body += `,"cells":[{"code":"1"}]`
+		}
+		status, answer := s.ask("POST", path, body+"}")
+		require.Equal(s.t, 404, status, answer)
+		require.Contains(s.t, answer, `"not_found"`)
+	}
+	status, answer := s.ask("GET", "/api/executions?outcome=foo", "")
+	require.Equal(s.t, 400, status, answer)
+}

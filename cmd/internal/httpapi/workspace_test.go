@@ -98,7 +98,7 @@ func TestAWorkspaceOverHTTP(t *testing.T) {
 	require.Equal(t, "etl", copies[0].Workspace)
 	for _, name := range []string{"none", "../etl"} {
 		_, err = s.Start(ctx, client.Execute{Session: "a", Workspace: name, Cells: cells("1")})
-		require.Equal(t, http.StatusUnprocessableEntity, statusOf(t, err))
+		require.Equal(t, http.StatusNotFound, statusOf(t, err))
 		_, err = s.Session(ctx, messages.SessionKey{Session: "a", Workspace: name})
 		require.Equal(t, http.StatusNotFound, statusOf(t, err))
 	}

@@ -326,6 +326,7 @@ func (s *server) processes() {
 		{"POST", "/p99/close", "", 404},
 		{"POST", "/" + cat + "/close", "", 204},
 		{"POST", "/" + screen + "/signal", `{"signal":"WINCH"}`, 204},
+		{"POST", "/" + screen + "/signal", `{"signal":"SIGWINCH"}`, 204},
 		{"POST", "/" + screen + "/signal", `{"signal":"NONE"}`, 400},
 		{"POST", "/" + over + "/signal", `{"signal":"INT"}`, 409},
 		{"POST", "/" + screen + "/resize", `{"columns":100.0,"rows":40}`, 204},

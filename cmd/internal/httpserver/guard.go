@@ -54,7 +54,7 @@ func (s *Server) guard() http.Handler {
 		case pattern == "":
 			s.nowhere(w, r)
 		case known && s.entry != nil && !mount.Public && !v.pass.Scope.Allows(mount.Need(r)):
-			s.refuse(w, r, http.StatusForbidden, Problem{Code: "scope", Message: "the token may not do this: its scope is " + string(v.pass.Scope), Hint: "ask the server's user for one with a scope that holds it: coppice token create --scope run"})
+			s.refuse(w, r, http.StatusForbidden, lacking(v.pass.Scope, mount.Need(r)))
 		case wrong != nil:
 			s.refuse(w, r, wrong.Status, wrong.Problem)
 		default:
@@ -233,4 +233,13 @@ func (s *Server) opens(v *visit, given string) bool {
 	}
 	a, b := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(s.token)) // of one length, whatever came
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}
+
+// lacking is the answer to a token whose scope is too small. What declares no scope is for no token.
+func lacking(has, need Scope) Problem {
+	p := Problem{Code: "scope", Message: "the token may not do this: its scope is " + string(has)}
+	if need != "" {
+		p.Hint = "ask the server's user for one that may: coppice token create --scope " + string(need)
+	}
+	return p
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -33,7 +34,7 @@ func Epoch(r *http.Request) (uint64, error) {
 	e, err := strconv.ParseUint(values[0], 10, 64)
 	if err != nil || len(values) > 1 || len(values[0]) > digits || values[0][0] == '0' {
 		return 0, &Refusal{Status: http.StatusBadRequest, Problem: Problem{
-			Code: "bad_request", Message: fmt.Sprintf("%s must be a number from 1, not %.40q", HeaderEpoch, values), Hint: "leave it out, or send what an answer has said",
+			Code: "bad_request", Message: fmt.Sprintf("%s must be a number from 1, not %.80q", HeaderEpoch, strings.Join(values, ", ")), Hint: "leave it out, or send what an answer has said",
 		}}
 	}
 	return e, nil

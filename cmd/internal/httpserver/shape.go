@@ -55,7 +55,7 @@ func shape(data []byte, t reflect.Type, at string) error {
 func members(data []byte, t reflect.Type, at string) error {
 	var items map[string]json.RawMessage
 	if err := json.Unmarshal(data, &items); err != nil {
-		return err
+		return inWords(err)
 	}
 	for f := range t.Fields() {
 		parts := strings.Split(f.Tag.Get("json"), ",")

@@ -64,6 +64,7 @@ var answers = []struct {
 	{files.ErrLink, http.StatusForbidden, "symlink", ""},
 	{files.ErrPath, http.StatusUnprocessableEntity, "bad_path", ""},
 	{files.ErrQuota, http.StatusRequestEntityTooLarge, "quota", "remove something, or make a workspace with a larger quota_bytes"},
+	{files.ErrNoSpace, http.StatusRequestEntityTooLarge, "no_space", "make room on the disk of the server"},
 	{files.ErrIsDir, http.StatusConflict, "is_directory", ""},
 	{files.ErrNotDir, http.StatusConflict, "not_directory", ""},
 	{files.ErrNotEmpty, http.StatusConflict, "not_empty", "add all=true to remove it with all that is in it"},

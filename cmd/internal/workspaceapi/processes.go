@@ -3,9 +3,11 @@ package workspaceapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/coppice-run/coppice/client"
@@ -191,7 +193,7 @@ func (h *handler) closeInput(w http.ResponseWriter, r *http.Request, at place) e
 	return nil
 }
 
-// signals are those that the document has.
+// signals are those that the document has, which may have SIG before them.
 var signals = []string{"INT", "TERM", "KILL", "HUP", "QUIT", "USR1", "USR2", "STOP", "CONT", "WINCH"}
 
 func (h *handler) signal(w http.ResponseWriter, r *http.Request, at place) error {
@@ -201,9 +203,9 @@ func (h *handler) signal(w http.ResponseWriter, r *http.Request, at place) error
 	if !body(w, r, &in) {
 		return nil
 	}
-	err := error(procs.ErrSignal)
-	if slices.Contains(signals, in.Signal) {
-		err = at.proc.Signal(in.Signal)
+	err := fmt.Errorf("%w: %.40q", procs.ErrSignal, in.Signal)
+	if name := strings.TrimPrefix(in.Signal, "SIG"); slices.Contains(signals, name) {
+		err = at.proc.Signal(name)
 	}
 	if err != nil {
 		return err

@@ -20,6 +20,8 @@ type HostFlags struct {
 	// Backend is the name of one, or auto; Python is the option of the host.
 	Backend string
 	Python  string
+	// Chosen says what has chosen the backend in place of whoever named none; "": nothing has.
+	Chosen string
 	// StartTimeout and InterruptGrace are those of coppice.Options, as they are written.
 	StartTimeout, InterruptGrace string
 	// PassEnv is that of coppice.Options.

@@ -61,7 +61,7 @@ func class(err error) (connect.Code, int) {
 		return connect.CodeCanceled, 499
 	case errors.Is(err, context.DeadlineExceeded):
 		return connect.CodeDeadlineExceeded, http.StatusGatewayTimeout
-	case errors.Is(err, files.ErrQuota), errors.Is(err, workspace.ErrNoPlace):
+	case errors.Is(err, files.ErrQuota), errors.Is(err, files.ErrNoSpace), errors.Is(err, workspace.ErrNoPlace):
 		return connect.CodeResourceExhausted, http.StatusInsufficientStorage
 	case errors.Is(err, files.ErrAttributes):
 		return connect.CodeUnimplemented, http.StatusNotImplemented

@@ -186,7 +186,7 @@ func refuse(w http.ResponseWriter, err error) {
 			http.StatusConflict:            {fs.ErrExist},
 			http.StatusForbidden:           {fs.ErrPermission},
 			http.StatusBadRequest:          {files.ErrPath, files.ErrLink, files.ErrNotEmpty, files.ErrIsDir, files.ErrNotDir},
-			http.StatusInsufficientStorage: {files.ErrQuota},
+			http.StatusInsufficientStorage: {files.ErrQuota, files.ErrNoSpace},
 			http.StatusServiceUnavailable:  {files.ErrClosed},
 		} {
 			for _, kind := range kinds {
