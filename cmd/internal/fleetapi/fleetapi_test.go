@@ -172,6 +172,31 @@ func TestSuspended(t *testing.T) {
 	})
 }
 
+// TestCutOff: a node that alone cannot reach the directory does not say that its sessions live, as the
+// others declare it dead meanwhile. While its lease lasts it says that nothing has ended, and in words
+// that are the caller's.
+func TestCutOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, w := fleettest.NewMemory(), newWires()
+		a, b := join(t, m, w, "a"), join(t, m, w, "b")
+		defer a.leave()
+		defer b.leave()
+		require.Equal(t, "1", a.run("e1", "k", 0).Body.String())
+		a.link.Cut()
+		frozen := a.run("e2", "other", 0)
+		require.Equal(t, "suspended", code(frozen))
+		require.Contains(t, frozen.Body.String(), "no session is ended for it: the directory of the fleet gives no answer")
+		require.NotContains(t, frozen.Body.String(), "context deadline exceeded")
+		time.Sleep(2 * ttl)
+		require.Equal(t, "epoch_needed", code(b.run("e3", "k", 0)), "it is declared dead")
+		cut := a.run("e4", "k", 0)
+		require.Equal(t, "suspended", code(cut))
+		require.Contains(t, cut.Body.String(), "whether the sessions of this node still live is not known")
+		require.NotContains(t, cut.Body.String(), "no session is ended")
+		a.link.Mend()
+	})
+}
+
 // TestReleased: a session that has ended is given up, and the next one is of the next epoch,
 // anywhere. A claim under which nothing was begun leaves nothing to tell.
 func TestReleased(t *testing.T) {

@@ -47,8 +47,22 @@ func (n *Node) refused(err error) *httpserver.Refusal {
 	case errors.Is(err, fleet.ErrDraining):
 		return n.leaving()
 	default:
-		return Refusal(http.StatusServiceUnavailable, "suspended",
-			fmt.Sprintf("nothing was begun, and no session is ended for it: %v", err), "send it again when the directory of the fleet can be reached", n.o.TTL/4)
+		return Refusal(http.StatusServiceUnavailable, "suspended", "nothing was begun"+untouched(err), "send it again when the directory of the fleet can be reached: GET /readyz, or coppice health --ready, says when", n.o.TTL/4)
+	}
+}
+
+// untouched says why a node may not act, and what is known of its sessions then.
+func untouched(err error) string {
+	switch {
+	case errors.Is(err, fleet.ErrOver):
+		return fmt.Sprintf(", and the sessions of this node have ended, or do now: %v", err)
+	case errors.Is(err, fleet.ErrSuspended): // others may have declared it dead since
+		return fmt.Sprintf(", and whether the sessions of this node still live is not known until the directory of the fleet says so: %v", err)
+	case errors.Is(err, context.DeadlineExceeded):
+		// What was asked of the directory is its own matter, and says nothing to the caller.
+		return ", and no session is ended for it: the directory of the fleet gives no answer; one of its servers may stand still, or not be reached"
+	default:
+		return fmt.Sprintf(", and no session is ended for it: the directory of the fleet cannot be used: %v", err)
 	}
 }
 
