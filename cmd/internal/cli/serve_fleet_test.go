@@ -9,6 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/access"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
 	"github.com/coppice-run/coppice/internal/opportunity"
@@ -110,4 +111,17 @@ func TestANodeThatIsNotReached(t *testing.T) {
 	_, err = reach(t.Context(), dialing, &tls.Config{ServerName: "node", MinVersion: tls.VersionTLS13}, "tcp", silent.Addr().String())
 	require.ErrorAs(t, err, &op)
 	require.Equal(t, "dial", op.Op, "whoever broke it off has read nothing of a request")
+}
+
+// TestSessionsOfNodes: a table of sessions says at which node of a fleet each is, where there is one.
+func TestSessionsOfNodes(t *testing.T) {
+	t.Parallel()
+	alone, far := client.Session{Session: "a"}, client.Session{Session: "b", Node: "two-1"}
+	require.NotContains(t, sessionRows([]client.Session{alone})[0], "node")
+	rows := sessionRows([]client.Session{alone, far})
+	for i, want := range []string{"node", "", "two-1"} {
+		require.Equal(t, want, rows[i][len(rows[i])-1])
+	}
+	require.Contains(t, sessionLine(far), "at node two-1")
+	require.NotContains(t, sessionLine(alone), "node")
 }

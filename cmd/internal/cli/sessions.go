@@ -162,7 +162,8 @@ func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 	}.Make()
 }
 
-// sessionRows is a table of sessions. It tells of workspaces and kernelspecs where one has any.
+// sessionRows is a table of sessions. It tells of workspaces, kernelspecs and nodes of a fleet where one
+// has any.
 func sessionRows(list []client.Session) [][]string {
 	rows := [][]string{{"session", "state", "memory", "waiting", "pinned", "restarts", "folder"}}
 	for _, s := range list {
@@ -174,6 +175,7 @@ func sessionRows(list []client.Session) [][]string {
 	}{
 		{"workspace", func(s client.Session) string { return s.Workspace }},
 		{"kernel", func(s client.Session) string { return s.Kernel }},
+		{"node", func(s client.Session) string { return s.Node }},
 	} {
 		if !slices.ContainsFunc(list, func(s client.Session) bool { return more.of(s) != "" }) {
 			continue
@@ -213,6 +215,9 @@ func sessionLine(s client.Session) string {
 	}
 	if s.Restarts > 0 {
 		line += "  " + render.Number(s.Restarts, "restart")
+	}
+	if s.Node != "" {
+		line += "  at node " + s.Node
 	}
 	return line + "  " + s.Cwd
 }
