@@ -26,7 +26,7 @@ func openEtcd(ctx context.Context, o cli.DirectoryOptions) (fleet.Directory, err
 	if err != nil {
 		return nil, err
 	}
-	with := etcdkv.Options{Prefix: given.Get("prefix")}
+	with := etcdkv.Options{Prefix: given.Get("prefix"), Lease: o.TTL}
 	scheme := "http"
 	if o.URLs[0].Scheme == "etcds" {
 		scheme = "https"

@@ -145,11 +145,9 @@ func theEngineIsAway(t *testing.T, fleet *nodes) {
 	require.Equal(t, []string{"ok", "kept", "42"}, []string{outcome, state, text})
 }
 
-// TestThreeEmbed: three nodes that each run a server of the directory go on when one of
-// them is killed.
-func TestThreeEmbed(t *testing.T) {
-	t.Parallel()
-	full(t)
+// threeEmbed starts three nodes that each run a server of the directory.
+func threeEmbed(t *testing.T) []*node {
+	t.Helper()
 	fleet := &nodes{t: t, work: t.TempDir()}
 	var servers []string
 	for _, port := range freePorts(t, 3) {
@@ -167,6 +165,15 @@ func TestThreeEmbed(t *testing.T) {
 		<-made
 	}
 	require.NotContains(t, all, (*node)(nil))
+	return all
+}
+
+// TestThreeEmbed: three nodes that each run a server of the directory go on when one of
+// them is killed.
+func TestThreeEmbed(t *testing.T) {
+	t.Parallel()
+	full(t)
+	all := threeEmbed(t)
 	require.Equal(t, http.StatusCreated, all[0].run("e1", "x = 1", 0).status)
 	all[0].signal(syscall.SIGKILL)
 	<-all[0].gone
@@ -175,4 +182,48 @@ func TestThreeEmbed(t *testing.T) {
 	require.Equal(t, http.StatusCreated, all[1].run("e3", "print(x)", 2).status)
 	_, _, _, text := all[1].result("e3")
 	require.Equal(t, "2", text)
+}
+
+// TestOneStandsStill: of three nodes that each run a server of the directory, one that stands still
+// keeps its connections. It alone is declared dead; the other two keep their lives, and what their
+// sessions have in memory, whichever of the three it is.
+func TestOneStandsStill(t *testing.T) {
+	t.Parallel()
+	full(t)
+	for still := range 3 {
+		t.Run(fmt.Sprintf("the node %d", still+1), func(t *testing.T) {
+			t.Parallel()
+			all := threeEmbed(t)
+			for i, n := range all {
+				body := fmt.Sprintf(`{"id":"e%d","session":"s%d","cells":[{"code":"x = %d"}]}`, i, i, i)
+				require.Equal(t, http.StatusCreated, n.settled(http.MethodPost, "/api/executions", body, 0).status)
+				n.result(fmt.Sprintf("e%d", i))
+			}
+			all[still].signal(syscall.SIGSTOP)
+			require.Eventually(t, all[still].stopped, patience, 10*time.Millisecond)
+			frozen := time.Now()
+			var healthy []*node
+			for i, n := range all {
+				if i != still {
+					healthy = append(healthy, n)
+				}
+			}
+			// Its session is another's in the end; meanwhile, the answer is that it may not be known.
+			require.Eventually(t, func() bool {
+				a := healthy[0].ask(http.MethodPost, "/api/executions", fmt.Sprintf(`{"id":"f","session":"s%d","cells":[{"code":"x"}]}`, still), 1)
+				return a.code() == "epoch_gone"
+			}, patience, 100*time.Millisecond)
+			t.Logf("the session of the one that stands still was another's after %s", time.Since(frozen))
+			for i, n := range all {
+				if i == still {
+					continue
+				}
+				require.Equal(t, "1", n.metric("coppice_fleet_lives_total"))
+				body := fmt.Sprintf(`{"id":"g%d","session":"s%d","cells":[{"code":"print(x)"}]}`, i, i)
+				require.Equal(t, http.StatusCreated, n.settled(http.MethodPost, "/api/executions", body, 1).status)
+				_, _, state, text := n.result(fmt.Sprintf("g%d", i))
+				require.Equal(t, []string{"kept", fmt.Sprint(i)}, []string{state, text})
+			}
+		})
+	}
 }

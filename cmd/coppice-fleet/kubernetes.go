@@ -31,7 +31,7 @@ func openKubernetes(ctx context.Context, o cli.DirectoryOptions) (fleet.Director
 	if err != nil {
 		return nil, err
 	}
-	with := kubelease.Options{Config: config, Namespace: namespace, Fleet: given.Get("fleet")}
+	with := kubelease.Options{Config: config, Namespace: namespace, Fleet: given.Get("fleet"), Lease: o.TTL}
 	return await(ctx, o, func(try context.Context) (*kubelease.Directory, error) { return kubelease.Open(try, with) }, func(err error) bool {
 		_, unverified := errors.AsType[*tls.CertificateVerificationError](err)
 		return unverified || errors.Is(err, kubelease.ErrForbidden) || apierrors.IsUnauthorized(err) || apierrors.IsNotFound(err)

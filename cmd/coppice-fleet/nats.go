@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -103,9 +104,15 @@ func connect(ctx context.Context, o cli.DirectoryOptions) (*natskv.Directory, er
 		names = append(names, u.String())
 	}
 	with := natskv.Options{
-		URL: strings.Join(names, ","), Synced: o.Synced || o.Embed > 0,
+		Synced: o.Synced || o.Embed > 0, Lease: o.TTL,
 		Connect: []nats.Option{nats.Token(secret(o)), nats.ReconnectWait(250 * time.Millisecond)},
 	}
+	if own := o.Embed - 1; own >= 0 {
+		// The server of this process stands still when the node does, and no sooner.
+		names = slices.Concat(names[own:], names[:own])
+		with.Connect = append(with.Connect, nats.DontRandomize())
+	}
+	with.URL = strings.Join(names, ",")
 	if len(o.URLs) >= 3 { // whichever node makes the bucket
 		with.Replicas = 3
 	}

@@ -56,6 +56,9 @@ type DirectoryOptions struct {
 	Dir string
 	// Secret is what all nodes of the fleet know, and nobody else.
 	Secret string
+	// TTL is how long a lease of the nodes lasts, within which a server that is silent has to be
+	// left for another one. 0: as long as by default.
+	TTL    time.Duration
 	Logger *slog.Logger
 }
 
@@ -84,7 +87,7 @@ type fleetFlags struct {
 func (f *fleetFlags) add(cmd *cobra.Command, program string) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.servers, "fleet", "", "be a node of the fleet whose directory is there: nats://127.0.0.1:4222, etcd://127.0.0.1:2379 or etcds://, several servers with commas between, or kubernetes://NAMESPACE; COPPICE_TOKEN is that of all nodes")
-	flags.BoolVar(&f.embed, "fleet-embed", false, "run one of the servers of --fleet in this process: one alone, or each of three by the first three nodes")
+	flags.BoolVar(&f.embed, "fleet-embed", false, "run one of the servers of --fleet in this process: one alone, or each of three by the first three nodes; each of three also listens on its port + 2000, for the other two")
 	flags.BoolVar(&f.synced, "fleet-synced", false, "the servers of --fleet are not those of --fleet-embed, and each syncs its disk before it acknowledges a write: jetstream { sync_interval: always }")
 	flags.IntVar(&f.node, "fleet-node", 1, "which of the servers of --fleet this process runs, from 1")
 	flags.StringVar(&f.name, "fleet-name", "", "what people know this node by (default: node)")
@@ -214,6 +217,7 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 	}
 	o := DirectoryOptions{
 		URLs: servers, Synced: f.fleet.synced, Dir: filepath.Join(filepath.Dir(path), "fleet"), Secret: a.Getenv("COPPICE_TOKEN"),
+		TTL:    f.fleet.ttl,
 		Logger: slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}
 	if f.fleet.embed {
