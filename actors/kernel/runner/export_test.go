@@ -51,9 +51,10 @@ func (i *Interpreter) CutOff(left bool) {
 
 // Others returns how many processes of the session there are besides its own.
 func (i *Interpreter) Others() int {
-	pids, grouped := i.members()
+	b := i.belongs()
+	pids, grouped := b.members()
 	if !grouped {
-		pids = i.related(true)
+		pids = b.related(true)
 	}
-	return len(i.others(pids))
+	return len(b.others(pids))
 }

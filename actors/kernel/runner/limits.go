@@ -143,3 +143,27 @@ func (c *cell) ended(ctx context.Context, f ndjson.Frame) {
 		c.out(ctx, messages.Notice{Code: "stdin", Text: stdinNotice})
 	}
 }
+
+// belongs is how it is told what belongs to the session.
+func (i *Interpreter) belongs() belongs { return belongs{i.info.PID, i.group} }
+
+// setApart makes what the session starts known as its own, where that is limited.
+func (i *Interpreter) setApart(new bool) {
+	if i.limits.Processes > 0 && i.info.PID > 0 {
+		i.belongs().setApart(new)
+	}
+}
+
+// watchCrowd begins to count the processes of the session for a cell, where they are limited.
+func (i *Interpreter) watchCrowd() *crowd {
+	if i.limits.Processes <= 0 || i.child.Inside() || !process.Tallies {
+		return nil // what is in a sandbox of its own is not seen from here: the session alone counts
+	}
+	w := &crowd{belongs: i.belongs(), most: i.limits.Processes, gone: func() bool { return i.isLeft() || i.Err() != nil }}
+	w.stop = func() {
+		ctx, cancel := context.WithTimeout(context.Background(), nativeMost)
+		defer cancel()
+		_ = i.Interrupt(ctx)
+	}
+	return w.begin()
+}

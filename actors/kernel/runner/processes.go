@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/coppice-run/coppice/internal/cgroup"
 	"github.com/coppice-run/coppice/internal/process"
 )
 
@@ -33,7 +34,10 @@ const (
 
 // crowd watches how many processes a session has while a cell runs. nil: nothing is watched.
 type crowd struct {
-	i     *Interpreter
+	belongs
+	most  int
+	stop  func()      // interrupts the cell; one that does not heed it is found again when it starts more
+	gone  func() bool // there is nothing to be watched any more
 	timer *time.Timer
 	// judged says that it was looked for the last time; it belongs to Execute.
 	judged bool
@@ -43,12 +47,8 @@ type crowd struct {
 	met  bool // there were too many; guarded by mu
 }
 
-// watchCrowd begins to count for a cell. The caller calls end.
-func (i *Interpreter) watchCrowd() *crowd {
-	if i.limits.Processes <= 0 || i.child.Inside() || !process.Tallies {
-		return nil // what is in a sandbox of its own is not seen from here: the session alone counts
-	}
-	w := &crowd{i: i}
+// begin begins to count. The caller calls end.
+func (w *crowd) begin() *crowd {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.timer = time.AfterFunc(countEvery, w.tick)
@@ -59,13 +59,11 @@ func (i *Interpreter) watchCrowd() *crowd {
 func (w *crowd) tick() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over || w.i.isLeft() || w.i.Err() != nil {
+	if w.over || w.gone() {
 		return
 	}
 	if w.look() {
-		ctx, cancel := context.WithTimeout(context.Background(), nativeMost)
-		defer cancel()
-		_ = w.i.Interrupt(ctx) // one that does not heed it is found again when it starts more
+		w.stop()
 	}
 	w.timer.Reset(countEvery)
 }
@@ -97,7 +95,7 @@ func (w *crowd) last(took time.Duration, told bool) bool {
 	case w.met || told: // until its interrupt came, it may have started more
 		w.met = true
 		w.endAll()
-	case took >= time.Duration(w.i.limits.Processes)*startTime:
+	case took >= time.Duration(w.most)*startTime:
 		w.look()
 	}
 	return w.met
@@ -105,12 +103,11 @@ func (w *crowd) last(took time.Duration, told bool) bool {
 
 // look counts, and ends what was started where that is too many. w.mu is held.
 func (w *crowd) look() bool {
-	most := w.i.limits.Processes
-	pids, grouped := w.i.members()
+	pids, grouped := w.members()
 	if !grouped {
-		pids = w.i.related(false)
+		pids = w.related(false)
 	}
-	if len(pids) <= most || len(w.i.others(pids)) <= most {
+	if len(pids) <= w.most || len(w.others(pids)) <= w.most {
 		return false
 	}
 	w.met = true
@@ -120,35 +117,40 @@ func (w *crowd) look() bool {
 
 // endAll ends what the session has started.
 func (w *crowd) endAll() {
-	i := w.i
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
-	if _, grouped := i.members(); grouped {
-		i.group.EndSome(ctx, i.others)
+	if _, grouped := w.members(); grouped {
+		w.group.EndSome(ctx, w.others)
 		return
 	}
 	for quiet := 0; quiet < quietLooks && ctx.Err() == nil; quiet++ {
-		if found := i.others(i.related(true)); len(found) > 0 {
+		if found := w.others(w.related(true)); len(found) > 0 {
 			quiet = -1
 			process.KillAll(ctx, found)
 		}
 	}
 }
 
+// belongs is how it is told what belongs to a session.
+type belongs struct {
+	pid   int           // of the session
+	group *cgroup.Group // its own; nil: it has none
+}
+
 // members returns what is in the control group of the session. False: that does not say what
 // belongs to it, since it has none, or was moved to that of its workspace.
-func (i *Interpreter) members() ([]int, bool) {
-	if i.group == nil {
+func (b belongs) members() ([]int, bool) {
+	if b.group == nil {
 		return nil, false
 	}
-	pids, err := i.group.Members()
-	return pids, err == nil && slices.Contains(pids, i.info.PID)
+	pids, err := b.group.Members()
+	return pids, err == nil && slices.Contains(pids, b.pid)
 }
 
 // related returns what has the mark of the session and its part of that. With fresh the machine
 // is looked at for this answer; else one that was just seen will do.
-func (i *Interpreter) related(fresh bool) []int {
-	of, err := process.BelongingOf(i.info.PID)
+func (b belongs) related(fresh bool) []int {
+	of, err := process.BelongingOf(b.pid)
 	if err != nil || of.Part == 0 {
 		return nil // nothing tells them from others
 	}
@@ -156,7 +158,7 @@ func (i *Interpreter) related(fresh bool) []int {
 }
 
 // others returns those that live, without the process of the session and what that runs in.
-func (i *Interpreter) others(pids []int) []process.Identity {
+func (b belongs) others(pids []int) []process.Identity {
 	living, err := process.TallyOf(pids)
 	if err != nil {
 		return nil // this process has no more room: the next look will tell
@@ -166,7 +168,7 @@ func (i *Interpreter) others(pids []int) []process.Identity {
 		parents[m.PID] = m.Parent
 	}
 	own := map[int]bool{}
-	for pid := i.info.PID; pid > 0 && !own[pid]; pid = parents[pid] {
+	for pid := b.pid; pid > 0 && !own[pid]; pid = parents[pid] {
 		own[pid] = true
 	}
 	ids := make([]process.Identity, 0, len(living))
@@ -182,13 +184,10 @@ func (i *Interpreter) others(pids []int) []process.Identity {
 // is not new, may have one that what it has started has, too. A workspace gives it another one
 // later. One of another user may not be told: of that, what descends from it counts alone, which
 // the session sees to.
-func (i *Interpreter) setApart(new bool) {
-	if i.limits.Processes <= 0 || i.info.PID <= 0 {
-		return
-	}
+func (b belongs) setApart(new bool) {
 	const least = 1 << 32 // those of workspaces are numbers from 1 on
-	if of, err := process.BelongingOf(i.info.PID); err == nil && of.Mark > 2*least && (new || of.Part == 0) {
-		_ = process.SetPart(i.info.PID, process.Part(least+rand.Uint64N(uint64(of.Mark)-2*least)))
+	if of, err := process.BelongingOf(b.pid); err == nil && of.Mark > 2*least && (new || of.Part == 0) {
+		_ = process.SetPart(b.pid, process.Part(least+rand.Uint64N(uint64(of.Mark)-2*least)))
 	}
 }
 

@@ -447,8 +447,7 @@ class Session:
                 except BaseException as err:  # an interrupt comes late
                     failed = failed or err
         try:
-            failed = self.limits.settle(failed)
-            if failed is not None:
+            if (failed := self.limits.settle(failed)) is not None:
                 frames.append(encode(self._error(failed)))
             frames.append(self._done(failed, duration))
             flush_libc()
