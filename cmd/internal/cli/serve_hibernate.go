@@ -57,19 +57,16 @@ func (h hibernation) fill(env []string, f *console.HostFlags, o *coppice.Options
 	case !slices.Contains(policies, value):
 		return console.Usagef("%s must be one of %s, not %q", name, strings.Join(policies, ", "), value)
 	case f.Backend == "auto":
-		f.Backend, f.Chosen = "runner", chosenBy(name)
+		f.TakeRunner(name)
 	}
 	o.Hibernate = hibernate.Policy(value)
 	return nil
 }
 
-// chosenBy is why the backend is the runner of a server that was started without --backend.
-func chosenBy(name string) string { return name + " takes the runner backend where none is named" }
-
 // tellAsleep says that sessions are on disk which a server was not asked to restore: whoever
 // calls them would wonder where their variables are. Of somebody who said never nothing is told.
-func (a *app) tellAsleep(ctx context.Context, h hibernation, o coppice.Options, dir string) {
-	if o.Hibernate != hibernate.Never || cmp.Or(string(h), home.Lookup(a.Env, hibernateVariable)) != "" {
+func (h hibernation) tellAsleep(ctx context.Context, c *console.Console, o coppice.Options, dir string) {
+	if o.Hibernate != hibernate.Never || cmp.Or(string(h), home.Lookup(c.Env, hibernateVariable)) != "" {
 		return
 	}
 	at := filepath.Join(dir, "hibernated")
@@ -89,7 +86,7 @@ func (a *app) tellAsleep(ctx context.Context, h hibernation, o coppice.Options, 
 		return !session
 	})
 	if len(list) > 0 {
-		a.Err.Lines(fmt.Sprintf("coppice: sessions on disk: %d; this server does not restore them, one that is started with --hibernate lossy does", len(list)))
+		c.Err.Lines(fmt.Sprintf("coppice: sessions on disk: %d; this server does not restore them, one that is started with --hibernate lossy does", len(list)))
 	}
 }
 

@@ -37,7 +37,7 @@ func (k keeping) fill(env []string, f *console.HostFlags, o *coppice.Options) er
 		if k {
 			name = "--keep-sessions"
 		}
-		f.Backend, f.Chosen = "runner", chosenBy(name)
+		f.TakeRunner(name)
 	}
 	o.KeepSessions, o.KeepName = true, keepName
 	return nil

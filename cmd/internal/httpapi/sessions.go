@@ -80,9 +80,7 @@ func (a *API) at(name, cwd, within, kernel string) (*coppice.Session, messages.S
 	}
 	ws, err := a.o.Host.Workspaces().Get(within)
 	if errors.Is(err, workspace.ErrUnknown) {
-		return nil, messages.SessionKey{}, &httpserver.Refusal{Status: http.StatusNotFound, Problem: httpserver.Problem{
-			Code: "not_found", Message: fmt.Sprintf("there is no workspace %.80q", within), Hint: "POST /api/workspaces or coppice workspace create makes one",
-		}}
+		return nil, messages.SessionKey{}, &httpserver.Refusal{Status: http.StatusNotFound, Problem: httpserver.Problem{Code: "not_found", Message: fmt.Sprintf("there is no workspace %.80q", within), Hint: "POST /api/workspaces or coppice workspace create makes one"}}
 	} else if err != nil {
 		return nil, messages.SessionKey{}, err
 	}

@@ -31,6 +31,11 @@ type HostFlags struct {
 	Bounds
 }
 
+// TakeRunner takes the runner backend for a flag or a variable, where nobody has named one.
+func (f *HostFlags) TakeRunner(by string) {
+	f.Backend, f.Chosen = "runner", by+" takes the runner backend where none is named"
+}
+
 // Add adds the flags to a command.
 func (f *HostFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.Backend, "backend", "auto", "how kernels are made: auto, gateway or runner")
