@@ -81,8 +81,8 @@ func Start(ctx context.Context, o Options) (*Host, error) {
 		return nil, errors.Join(fmt.Errorf("make the sinks: %w", err), h.discard())
 	}
 	h.workspaces = h.newWorkspaces()
-	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec(), h.workspaces.Spec()}
 	h.sweeping.Go(h.sweepWorkspaces)
+	children := []supervisor.Spec{h.hub.Spec(), h.gatewaySpec(), h.workspaces.Spec()}
 	if r.Bash {
 		children = append(children, h.bashSpec())
 	}

@@ -10,13 +10,6 @@ import (
 	"time"
 )
 
-// What the headers of an answer say of the server: which life of its process it is, of which "?"
-// in a request asks, and which node of a fleet.
-const (
-	headerServer = "Coppice-Server"
-	headerNode   = "Coppice-Node"
-)
-
 // arrived reports whether a request that failed may have been heard: all may, but those for which
 // there was no connection.
 func arrived(err error) bool {

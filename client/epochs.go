@@ -152,8 +152,3 @@ func (c *Client) startOnce(ctx context.Context, route string, body []byte, epoch
 	}
 	return c.exchange(req)
 }
-
-// sessionOf names a session among those of a client.
-func sessionOf(session, cwd, workspace, kernel string) string {
-	return session + "\x00" + cwd + "\x00" + workspace + "\x00" + kernel
-}

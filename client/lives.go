@@ -1,11 +1,15 @@
 package client
 
 import (
-	"context"
-	"errors"
 	"net/http"
-	"net/url"
 	"sync"
+)
+
+// What the headers of an answer say of the server: which life of its process it is, of which "?"
+// in a request asks, and which node of a fleet.
+const (
+	headerServer = "Coppice-Server"
+	headerNode   = "Coppice-Node"
 )
 
 // lives is which life of a server has started a process, by its path: with that life the process
@@ -40,45 +44,9 @@ func (l *lives) started(path string, header http.Header) {
 	l.of[path] = life
 }
 
-// lost is what it means that a process is refused with err: a server that was started again does
-// not know it.
-func (c *Client) lost(ctx context.Context, path string, err error) error {
-	told, ok := errors.AsType[*Error](err)
-	if !ok || told.Status != http.StatusNotFound || told.Code != "not_found" {
-		return err
-	}
-	c.lives.mu.Lock()
-	was := c.lives.of[path]
-	c.lives.mu.Unlock()
-	if was == "" {
-		return err
-	}
-	req, failed := c.request(ctx, http.MethodGet, "api/health", nil, nil)
-	if failed != nil {
-		return err
-	}
-	req.Header.Set(headerServer, "?")
-	_, header, failed := c.exchange(req)
-	if failed != nil {
-		return err // it says enough
-	}
-	if now := lifeOf(header); now == "" || now == was {
-		return err
-	}
-	return &Error{
-		Status: http.StatusGone, Code: "lost", Message: "the server was started again while the process ran: what became of it is not known",
-		Hint: "look at what it was to do before you start it again",
-	}
+// startedBy is the life of the server that has started a process; "": it is not known.
+func (l *lives) startedBy(path string) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.of[path]
 }
-
-// askProcess asks about a process.
-func (c *Client) askProcess(ctx context.Context, again bool, method, name, id, action string, query url.Values, in, out any) error {
-	err := c.askWorkspace(ctx, again, method, name, ofProcess(id, action), query, in, out)
-	if err == nil {
-		return nil
-	}
-	return c.lost(ctx, processPath(name, id), err)
-}
-
-// processPath names a process among those of a client.
-func processPath(name, id string) string { return name + "\x00" + id }

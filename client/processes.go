@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"iter"
@@ -256,3 +257,44 @@ func (c *Client) ProcessEvents(ctx context.Context, name, id string, after uint6
 		}
 	}
 }
+
+// lost is what it means that a process is refused with err: a server that was started again does
+// not know it.
+func (c *Client) lost(ctx context.Context, path string, err error) error {
+	told, ok := errors.AsType[*Error](err)
+	if !ok || told.Status != http.StatusNotFound || told.Code != "not_found" {
+		return err
+	}
+	was := c.lives.startedBy(path)
+	if was == "" {
+		return err
+	}
+	req, failed := c.request(ctx, http.MethodGet, "api/health", nil, nil)
+	if failed != nil {
+		return err
+	}
+	req.Header.Set(headerServer, "?")
+	_, header, failed := c.exchange(req)
+	if failed != nil {
+		return err // it says enough
+	}
+	if now := lifeOf(header); now == "" || now == was {
+		return err
+	}
+	return &Error{
+		Status: http.StatusGone, Code: "lost", Message: "the server was started again while the process ran: what became of it is not known",
+		Hint: "look at what it was to do before you start it again",
+	}
+}
+
+// askProcess asks about a process.
+func (c *Client) askProcess(ctx context.Context, again bool, method, name, id, action string, query url.Values, in, out any) error {
+	err := c.askWorkspace(ctx, again, method, name, ofProcess(id, action), query, in, out)
+	if err == nil {
+		return nil
+	}
+	return c.lost(ctx, processPath(name, id), err)
+}
+
+// processPath names a process among those of a client.
+func processPath(name, id string) string { return name + "\x00" + id }

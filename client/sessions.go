@@ -91,34 +91,6 @@ func (c *Client) Open(ctx context.Context, o Open) (Session, error) {
 	return s, err
 }
 
-// ErrNoSession is returned where a key names no session: there is none that is meant
-// by leaving the name out. The server is not asked.
-var ErrNoSession = errors.New("the session has no name")
-
-// session is the path of a session and the query that goes with it. An empty Cwd
-// means the server's, or the folder of the workspace.
-func session(key messages.SessionKey, action string) (path string, query url.Values, err error) {
-	if key.Session == "" {
-		return "", nil, ErrNoSession
-	}
-	query = url.Values{}
-	if key.Cwd != "" {
-		query.Set("cwd", key.Cwd)
-	}
-	within(query, key)
-	return "api/sessions/" + url.PathEscape(key.Session) + action, query, nil
-}
-
-// within adds to a query the workspace and the kernelspec of a session, where it has them.
-func within(query url.Values, key messages.SessionKey) {
-	if key.Workspace != "" {
-		query.Set("workspace", key.Workspace)
-	}
-	if key.Kernel != "" {
-		query.Set("kernel", key.Kernel)
-	}
-}
-
 // Session describes one session. An error with code not_found says that it has no
 // kernel and is not kept on disk.
 func (c *Client) Session(ctx context.Context, key messages.SessionKey) (Session, error) {

@@ -127,11 +127,11 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if err := f.hibernate.fill(nil, &f.HostFlags, &ho); err != nil { // the variable is for serve
 		return err
 	}
+	ho.Logger = slog.New(slog.NewTextHandler(a.Err, nil))
 	host, err := a.StartHost(ctx, f.HostFlags, coppice.GatewayOptions{}, ho)
 	if err != nil {
 		return err
 	}
-	ho.Logger = slog.New(slog.NewTextHandler(a.Err, nil))
 	defer host.End()
 	switch {
 	case walled && bash:

@@ -239,7 +239,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	if err := a.TellTools(ctx, f.tools); err != nil {
 		a.Err.Lines("coppice: " + err.Error()) // it serves sessions all the same
 	}
-	a.tellAsleep(ctx, f.hibernate, host.Options(), filepath.Dir(path))
+	f.hibernate.tellAsleep(ctx, a.Console, host.Options(), filepath.Dir(path))
 	m.tree.Show(host.Snapshot)
 	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Why: f.Chosen, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
 	if err != nil {
