@@ -39,6 +39,7 @@ type runFlags struct {
 	events    bool
 	expand    bool
 	blocks    bool
+	quiet     bool
 	tools     console.ToolDir
 	stdin     bool
 	local     bool
@@ -81,6 +82,7 @@ where their flags are not given, but not by a server that runs already: it has i
 own. "coppice help environment" lists all variables.`,
 		Example: `  coppice run -c 'x = 40' -c 'x + 2'
   coppice run analysis.py --timeout 60
+  coppice run -q -c 'print("a,b")' > table.csv
   echo 'print(1)' | coppice run - --json`,
 		Args: console.Arguments{Most: console.Any},
 		Run: func(ctx context.Context, args []string) error {
@@ -116,6 +118,7 @@ own. "coppice help environment" lists all variables.`,
 	flags.StringVar(&f.record, "record", "", "append the cells and what they show to a notebook")
 	flags.BoolVar(&f.expand, "expand", false, "show the code of each cell, whole tracebacks and more of data")
 	flags.BoolVar(&f.blocks, "blocks", false, "draw each cell as a block once all have ended: its code and the end of its output")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "print what the code shows and nothing around it: what it prints and its values to standard output, errors to standard error")
 	flags.BoolVar(&f.local, "local", false, "do not use a coppice serve that runs")
 	flags.BoolVar(&f.stdin, "stdin", false, "answer input() with the lines of standard input (on a terminal it is asked anyway)")
 	f.AddBounded(cmd)
@@ -131,6 +134,8 @@ func (f runFlags) check() (timeout time.Duration, err error) {
 		return 0, console.Usagef("--json and --events exclude each other")
 	case f.blocks && (f.json || f.events):
 		return 0, console.Usagef("--blocks is for people; leave it out with --json and --events")
+	case f.quiet && (f.json || f.events || f.blocks):
+		return 0, console.Usagef("--quiet and --json, --events or --blocks exclude each other")
 	case f.workspace != "" && (!f.keep || f.own):
 		return 0, console.Usagef("--workspace needs --session, and a coppice serve: it does not go with --local and the flags that stand for it")
 	case mode != messages.ModeSession && mode != messages.ModePerCall:
@@ -152,7 +157,7 @@ func (a *app) run(ctx context.Context, f runFlags, file string) error {
 	if err != nil {
 		return err
 	}
-	starting := a.StartProgress("starting", f.json || f.events)
+	starting := a.StartProgress("starting", f.json || f.events || f.quiet)
 	defer starting.Done()
 	if c := a.server(f); c != nil {
 		defer c.Close()
@@ -227,7 +232,7 @@ func (a *app) runHere(ctx context.Context, f runFlags, file string, cells []mess
 	}
 	result, err := a.call(ctx, session, coppice.Request{Cells: cells, Timeout: timeout, Reset: f.reset, CallEnv: env, Input: a.Answers(f.stdin, file)}, f, starting)
 	starting.Done()
-	ending := a.StartProgress("ending the kernel", f.json || f.events)
+	ending := a.StartProgress("ending the kernel", f.json || f.events || f.quiet)
 	host.End()
 	ending.Done()
 	_, wrong := errors.AsType[*coppice.RequestError](err)

@@ -41,6 +41,8 @@ func (a *app) writeEvents(ctx context.Context, events iter.Seq2[messages.Event, 
 		}
 	case f.blocks:
 		write = a.blocks(r, f)
+	case f.quiet:
+		write = quiet(a.Console, r, f)
 	case !f.events:
 		drawing := render.NewRun(render.RunOptions{Style: a.Style(a.Out), Expand: f.expand, Cells: r.Cells, Timeout: r.Timeout, Now: time.Now})
 		write = func(e messages.Event) error {
