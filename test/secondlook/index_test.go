@@ -33,7 +33,7 @@ func TestEveryDefectIsHeld(t *testing.T) {
 // TestNoDefectIsMissing: the numbers of each letter have no gap, and none is there twice.
 func TestNoDefectIsMissing(t *testing.T) {
 	t.Parallel()
-	last := map[string]int{"T": 23, "N": 19, "P": 29, "E": 16, "C": 36}
+	last := map[string]int{"T": 23, "N": 19, "P": 29, "E": 16, "C": 37}
 	var want, got []string
 	for _, letter := range []string{"T", "N", "P", "E", "C"} {
 		for n := range last[letter] {

@@ -20,5 +20,4 @@ var notebooks = []Row{
 	{ID: "N17", Defect: "a run that was killed left a hidden lock file", Held: []string{"notebook TestSaveAfterAKilledOne"}},
 	{ID: "N18", Defect: "an exported page was said to run nothing, and has a script of its own", Said: []string{"notebook/page/doc.go: the page load nothing and run only its own few lines"}},
 	{ID: "N19", Defect: "some scripts in the percent format were read otherwise than by the tool that the format comes from", Held: []string{"notebook TestPercentIsReadAsJupytextReadsIt", "notebook TestPercentIsWrittenAsJupytextWritesIt"}},
-	{ID: "N20", Defect: "a limit of processes did not stop a fork bomb, nor what a cell had left in the background or started just before its end, since descendants alone were counted", Held: []string{"actors/kernel/runner TestTooManyProcesses", "actors/kernel/runner TestAsManyProcessesAsThereMayBe"}},
 }
