@@ -278,6 +278,9 @@ func (w *Workspace) Met(pid int, since time.Time, raised *messages.ErrorDetails)
 		w.parting.Lock() // until it is over: what comes next is not ended with it
 		defer w.parting.Unlock()
 	}
+	if met == nil {
+		met = w.overQuota(context.Background(), pid)
+	}
 	return met
 }
 

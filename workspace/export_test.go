@@ -1,6 +1,10 @@
 package workspace
 
-import "github.com/coppice-run/coppice/messages"
+import (
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
 
 // ByLooks has limits kept to without control groups.
 func (o SetOptions) ByLooks() SetOptions {
@@ -19,4 +23,11 @@ func (w *Workspace) Measured() uint64 {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.disk.looks
+}
+
+// Unpaused has the folder be looked at however long the last look took.
+func (w *Workspace) Unpaused() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.disk.again = time.Time{}
 }

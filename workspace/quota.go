@@ -1,6 +1,11 @@
 package workspace
 
-import "time"
+import (
+	"context"
+	"time"
+
+	"github.com/coppice-run/coppice/messages"
+)
 
 const (
 	// diskEvery is how often the folder of a workspace is measured at most, while something goes
@@ -9,6 +14,8 @@ const (
 	diskEvery = 100 * time.Millisecond
 	diskMost  = 10 * time.Second
 	diskShare = 20
+	// diskShort is how long a measurement takes at most that each end of a cell may wait for.
+	diskShort = 20 * time.Millisecond
 )
 
 // disk is what was seen of the folder of a workspace.
@@ -17,6 +24,8 @@ type disk struct {
 	turn  uint64    // in which turn of the workspace that was
 	looks uint64    // how many there were
 	again time.Time // from when on it may be measured again
+	told  int64     // what it held when somebody was told last, or a cell had ended
+	took  time.Duration
 }
 
 // begins reports whether nothing was seen yet of what goes on in a turn.
@@ -29,7 +38,9 @@ func (d disk) due(turn uint64) bool {
 }
 
 // unseen notes that the folder could not be measured, which took so long.
-func (d *disk) unseen(took time.Duration) { d.again = time.Now().Add(min(diskShare*took, diskMost)) }
+func (d *disk) unseen(took time.Duration) {
+	d.again, d.took = time.Now().Add(min(diskShare*took, diskMost)), took
+}
 
 // measured notes what the folder holds, which took so long, and reports whether that is more than
 // it may, and more than it was since something goes on: what makes room goes on, and so does what
@@ -39,6 +50,41 @@ func (d *disk) measured(bytes, most int64, turn uint64, took time.Duration) (gro
 	if begins && bytes > most {
 		pause = 0 // what goes on is to be told from what was, also where it is short
 	}
-	*d = disk{bytes: bytes, turn: turn, looks: d.looks + 1, again: time.Now().Add(pause)}
-	return !begins && bytes > most && bytes > before
+	*d = disk{bytes: bytes, turn: turn, looks: d.looks + 1, again: time.Now().Add(pause), told: d.told, took: took}
+	if grows = !begins && bytes > most && bytes > before; grows {
+		d.told = bytes
+	}
+	return grows
+}
+
+// overQuota looks at the folder when a cell of the kernel with this process id has ended, and
+// returns what it has met when the folder holds more than it may, and more than at the end of the
+// cell before: one that is short is over before a look. It was not stopped, and may have ended
+// well. A folder that takes long to measure is not measured each time.
+func (w *Workspace) overQuota(ctx context.Context, pid int) *messages.ResourceLimitExceeded {
+	w.mu.Lock()
+	folder, turn, seen := w.files, w.turn, w.disk
+	w.mu.Unlock()
+	if w.o.Quota <= 0 || folder == nil || seen.took > diskShort && time.Now().Before(seen.again) {
+		return nil
+	}
+	begin := time.Now()
+	bytes, err := folder.Usage(ctx)
+	w.mu.Lock()
+	if err != nil {
+		w.disk.unseen(time.Since(begin))
+		w.mu.Unlock()
+		return nil
+	}
+	before := w.disk.told
+	w.disk.measured(bytes, w.o.Quota, turn, time.Since(begin))
+	w.disk.told = bytes
+	w.mu.Unlock()
+	if bytes <= w.o.Quota || bytes <= before {
+		return nil
+	}
+	had, may := apart(bytes, w.o.Quota)
+	met := w.over(messages.LimitDisk, had+" of files", may, "remove some")
+	w.met(&ending{met: met, root: pid})
+	return &met
 }

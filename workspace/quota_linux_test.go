@@ -48,3 +48,29 @@ func TestAFullFolderStopsOnlyWhatFillsIt(t *testing.T) {
 	met := one.Met(1, time.Now(), &messages.ErrorDetails{Name: "OSError", Message: "[Errno 27] File too large"})
 	require.Equal(t, "disk: the workspace w may have 1 MiB of files together, and a file would have become longer than that: it was not written further", string(met.Limit)+": "+met.Detail)
 }
+
+// TestAShortCellThatFillsAFolderIsTold: it is over before anybody looks, and is told at its end, it
+// alone.
+func TestAShortCellThatFillsAFolderIsTold(t *testing.T) {
+	w := startWith(t, owner(t), workspace.SetOptions{})
+	defer w.stop(t)
+	one := w.open(t, "w", workspace.Options{Quota: 1 << 20})
+	cell := func(bytes int) *messages.ResourceLimitExceeded {
+		t.Helper()
+		begin := time.Now()
+		for bytes > 0 {
+			require.NoError(t, os.WriteFile(filepath.Join(one.Folder(), messages.NewID()), make([]byte, min(bytes, 900_000)), 0o600))
+			bytes -= 900_000
+		}
+		one.Unpaused()
+		return one.Met(1, begin, nil)
+	}
+	require.Nil(t, cell(1000))
+	met := cell(3 << 20)
+	require.NotNil(t, met)
+	require.Equal(t, messages.LimitDisk, met.Limit)
+	require.Equal(t, "the workspace w had 3 MiB of files together, and may have 1 MiB: remove some", met.Detail)
+	require.Nil(t, cell(0), "it has written nothing")
+	require.NotNil(t, cell(1))
+	require.EqualValues(t, 2, one.Info().Usage.Ends)
+}

@@ -52,6 +52,7 @@ class Behaviours:
         # In a fleet, a node that did not have it knows nothing of it.
         self.assertIn(caught.exception.code, ("ended", "not_found") if "COPPICE_FLEET" in os.environ else ("ended",))
         self.refused("not_found", self.client.workspace("never").info)
+        self.client.workspace("never").end()
         with self.assertRaises(ValueError):
             self.client.workspace("")
 

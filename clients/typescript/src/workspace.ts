@@ -61,9 +61,13 @@ export class Workspace {
     return (await this.#client.ask("GET", workspacePath(this.name))) as WorkspaceInfo;
   }
 
-  /** Ends it with all that is in it. One that has ended already is fine. */
+  /** Ends it with all that is in it. One that has ended already, or is not there, is fine. */
   async end(): Promise<void> {
-    await this.#client.ask("DELETE", workspacePath(this.name));
+    try {
+      await this.#client.ask("DELETE", workspacePath(this.name));
+    } catch (e) {
+      if (!(e instanceof ServerError) || e.code !== "not_found") throw e; // as a node of a fleet says that has never had it
+    }
   }
 
   /** A session in it: as Client.session; cwd is relative to its folder. */

@@ -44,6 +44,7 @@ test("a life", async (t) => {
   const over = "COPPICE_FLEET" in process.env ? /^(ended|not_found)$/ : /^ended$/;
   await assert.rejects(client.workspace(w.name).info(), (e) => over.test(e.code));
   await refused(client.workspace("never").info(), "not_found");
+  await client.workspace("never").end();
   assert.throws(() => client.workspace(""), RangeError);
 });
 

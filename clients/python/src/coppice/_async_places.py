@@ -46,8 +46,12 @@ class AsyncWorkspace:
         return workspace_of(await self._client._ask("GET", _asks.workspace_path(self.name)))
 
     async def end(self) -> None:
-        """End it with all that is in it. One that has ended already is fine."""
-        await self._client._ask("DELETE", _asks.workspace_path(self.name))
+        """End it with all that is in it. One that has ended already, or is not there, is fine."""
+        try:
+            await self._client._ask("DELETE", _asks.workspace_path(self.name))
+        except ServerError as e:
+            if e.code != "not_found":  # as a node of a fleet says that has never had it
+                raise
 
     def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "", kernel: str = "") -> AsyncSession:
         """A session in it: as ``Client.session``; ``cwd`` is relative to its folder."""
