@@ -30,7 +30,7 @@ func quiet(c *console.Console, r coppice.Request, f runFlags) func(messages.Even
 			value(e.Data)
 		case messages.Status, messages.InputRequest: // whoever answers has shown the question
 		case messages.Final:
-			if o := e.Result.Outcome; o != messages.OutcomeOK && o != messages.OutcomeError {
+			if o := e.Result.Outcome; o != messages.OutcomeOK && o != messages.OutcomeError || e.Result.Exceeded != nil {
 				c.Err.Draw(problems.Event(e))
 			}
 		default:

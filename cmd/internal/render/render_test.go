@@ -234,6 +234,8 @@ func TestALimitIsNamed(t *testing.T) {
 	require.Equal(t, []string{"✗ timed out after 2 s: ResourceLimitExceeded: runtime"}, render.Ending(render.Style{}, late, 2*time.Second))
 	late.State, late.Reason = messages.StateLost, "it did not stop when it was interrupted"
 	require.Equal(t, "✗ timed out after 2 s: ResourceLimitExceeded: runtime; it did not stop when it was interrupted", render.Ending(render.Style{}, late, 2*time.Second)[0])
+	well := messages.Result{Outcome: messages.OutcomeOK, State: messages.StateKept, Cells: cells("complete"), Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitDisk}}
+	require.Equal(t, []string{"! ResourceLimitExceeded: disk"}, render.Ending(render.Style{}, well, 0), "it has stopped nothing")
 	r.Exceeded = &messages.ResourceLimitExceeded{Limit: messages.LimitMemory}
 	require.Equal(t, []string{"✗ ResourceLimitExceeded: memory"}, render.Ending(render.Style{}, r, 0))
 	r.Cells[1].Error = &messages.ErrorDetails{Name: "ResourceLimitExceeded", Message: "memory: the session may use 256 MiB"}

@@ -271,6 +271,10 @@ func Ending(s Style, res messages.Result, timeout time.Duration) []string {
 		if limit := overLimit(res); limit != "" {
 			add(red, "✗ "+limit)
 		}
+	case messages.OutcomeOK:
+		if res.Exceeded != nil { // it was met, and stopped nothing
+			add(yellow, "! "+res.Exceeded.Error())
+		}
 	default:
 	}
 	switch {
