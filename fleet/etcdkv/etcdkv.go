@@ -100,9 +100,18 @@ func (s *store) read(ctx context.Context, key string, opts ...clientv3.OpOption)
 		silent := err != nil && ctx.Err() == nil && (once.Err() != nil || status.Code(err) == codes.DeadlineExceeded)
 		cancel()
 		if !silent || try == attempts/2 {
-			return resp, err
+			return resp, unanswered(err)
 		}
 	}
+}
+
+// unanswered is err as one that context.DeadlineExceeded is in, where a request had no answer
+// within its time: it depends on who was first whether the client or its connection says so.
+func unanswered(err error) error {
+	if status.Code(err) == codes.DeadlineExceeded && !errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", context.DeadlineExceeded, err)
+	}
+	return err
 }
 
 // Get implements [fleet.Directory].
@@ -128,7 +137,7 @@ func (s *store) Swap(ctx context.Context, key string, value []byte, prev fleet.R
 	resp, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", rev)).
 		Then(clientv3.OpPut(s.prefix+key, string(value))).Commit()
 	if err != nil {
-		return "", err
+		return "", unanswered(err)
 	}
 	if !resp.Succeeded {
 		return "", fleet.ErrConflict
@@ -146,7 +155,7 @@ func (s *store) Remove(ctx context.Context, key string, prev fleet.Revision) err
 	defer cancel()
 	_, err := s.client.Txn(ctx).If(clientv3.Compare(clientv3.ModRevision(s.prefix+key), "=", rev)).
 		Then(clientv3.OpDelete(s.prefix + key)).Commit()
-	return err
+	return unanswered(err)
 }
 
 // Watch implements [fleet.Directory].
