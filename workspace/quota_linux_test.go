@@ -72,5 +72,5 @@ func TestAShortCellThatFillsAFolderIsTold(t *testing.T) {
 	require.Equal(t, "the workspace w had 3 MiB of files together, and may have 1 MiB: remove some", met.Detail)
 	require.Nil(t, cell(0), "it has written nothing")
 	require.NotNil(t, cell(1))
-	require.EqualValues(t, 2, one.Info().Usage.Ends)
+	require.Equal(t, 2, one.Info().Usage.Ends)
 }
