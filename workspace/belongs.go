@@ -317,3 +317,35 @@ func (w *Workspace) Ended(pid int, since time.Time) *messages.ResourceLimitExcee
 }
 
 var _ kernel.Guard = (*Workspace)(nil)
+
+// overQuota looks at the folder when a cell of the kernel with this process id has ended, and
+// returns what it has met when the folder holds more than it may, and more than at the end of the
+// cell before: one that is short is over before a look. It was not stopped, and may have ended
+// well. A folder that takes long to measure is not measured each time.
+func (w *Workspace) overQuota(ctx context.Context, pid int) *messages.ResourceLimitExceeded {
+	w.mu.Lock()
+	folder, turn, seen := w.files, w.turn, w.disk
+	w.mu.Unlock()
+	if w.o.Quota <= 0 || folder == nil || seen.dear() {
+		return nil
+	}
+	begin := time.Now()
+	bytes, err := folder.Usage(ctx)
+	w.mu.Lock()
+	if err != nil {
+		w.disk.unseen(time.Since(begin))
+		w.mu.Unlock()
+		return nil
+	}
+	before := w.disk.told
+	w.disk.measured(bytes, w.o.Quota, turn, time.Since(begin))
+	w.disk.told = bytes
+	w.mu.Unlock()
+	if bytes <= w.o.Quota || bytes <= before {
+		return nil
+	}
+	had, may := apart(bytes, w.o.Quota)
+	met := w.over(messages.LimitDisk, had+" of files", may, "remove some")
+	w.met(&ending{met: met, root: pid})
+	return &met
+}
