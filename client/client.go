@@ -51,7 +51,8 @@ type Client struct {
 	answering time.Duration
 
 	epochs epochs
-	lives  lives
+	// lives is which life of a server has started a process: with that life it is gone.
+	lives remembered[string]
 }
 
 // defaultPatience is that of who names none.

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"path"
 	"strconv"
-	"sync"
 	"time"
 )
 
@@ -19,54 +18,29 @@ const headerEpoch = "Coppice-Epoch"
 
 // epochs is in which epoch a client has seen each session. The zero value is empty.
 type epochs struct {
-	mu   sync.Mutex
-	seen map[string]uint64 // guarded by mu
-	// begun is what executions say of their place, by id; guarded by mu.
-	begun map[string]url.Values
-}
-
-// mostEpochs bounds what is remembered. Whoever is forgotten learns what became of a
-// session from its next result.
-const mostEpochs = 1 << 16
-
-func (e *epochs) of(session string) uint64 {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.seen[session]
+	seen remembered[uint64]
+	// begun is what executions say of their place, by id.
+	begun remembered[url.Values]
 }
 
 func (e *epochs) saw(session string, epoch uint64) {
-	if epoch == 0 {
-		return
+	if epoch != 0 {
+		e.seen.set(session, epoch)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.seen == nil || len(e.seen) >= mostEpochs {
-		e.seen = map[string]uint64{}
-	}
-	e.seen[session] = epoch
 }
 
 // placed notes where a fleet has an execution, as its Location says.
 func (e *epochs) placed(location string) {
 	at, err := url.Parse(location)
-	if err != nil || at.RawQuery == "" {
-		return
+	if err == nil && at.RawQuery != "" {
+		e.begun.set(path.Base(at.Path), at.Query())
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.begun == nil || len(e.begun) >= mostEpochs {
-		e.begun = map[string]url.Values{}
-	}
-	e.begun[path.Base(at.Path)] = at.Query()
 }
 
 // place is what a request about an execution says of its place, so that any server of the
 // fleet can say what became of it: with more of one's own, which come in pairs.
 func (e *epochs) place(id string, more ...string) url.Values {
-	e.mu.Lock()
-	query := maps.Clone(e.begun[id])
-	e.mu.Unlock()
+	query := maps.Clone(e.begun.get(id))
 	for i := 0; i+1 < len(more); i += 2 {
 		if query == nil {
 			query = url.Values{}
@@ -78,11 +52,7 @@ func (e *epochs) place(id string, more ...string) url.Values {
 
 // forget is for a session that the client has ended: what it had in memory is gone, as the
 // client knows.
-func (e *epochs) forget(session string) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	delete(e.seen, session)
-}
+func (e *epochs) forget(session string) { e.seen.forget(session) }
 
 // start starts an execution of a session, until there is an answer or patience ends. In a
 // fleet it sends the epoch that the client has seen the session in, so that what is sent
@@ -97,7 +67,7 @@ func (c *Client) start(ctx context.Context, route, session, id string, in any) (
 	}
 	wait := c.newPause()
 	defer wait.end()
-	epoch, life := c.epochs.of(session), ""
+	epoch, life := c.epochs.seen.get(session), ""
 	var first attempt
 	for {
 		now := attempt{time.Now(), c.at.Load()}

@@ -124,7 +124,7 @@ func (c *Client) StartProcess(ctx context.Context, name string, n NewProcess) (P
 	var p Process
 	header, err := c.taking(req, &p)
 	if err == nil {
-		c.lives.started(processPath(name, p.ID), header)
+		c.lives.set(processPath(name, p.ID), lifeOf(header))
 	}
 	return p, err
 }
@@ -265,7 +265,7 @@ func (c *Client) lost(ctx context.Context, path string, err error) error {
 	if !ok || told.Status != http.StatusNotFound || told.Code != "not_found" {
 		return err
 	}
-	was := c.lives.startedBy(path)
+	was := c.lives.get(path)
 	if was == "" {
 		return err
 	}

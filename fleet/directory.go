@@ -22,6 +22,16 @@ type Entry struct {
 	Rev Revision
 }
 
+// Answers is how many requests without an answer a lease has room for, one after the other.
+const Answers = 6
+
+// AnswerTime is how long an engine of a directory waits for one answer at most, where the leases
+// of nodes last so long: one that is not renewed costs a node its sessions. It is never shorter
+// than a quarter of a second: a machine with much to do is not taken for silent.
+func AnswerTime(ttl time.Duration) time.Duration {
+	return max(ttl/Answers, 250*time.Millisecond)
+}
+
 // Directory is where a fleet keeps its records. Any goroutine may call its methods. They
 // return soon after their context has ended, and with an error that matches [ErrClosed]
 // after Close. A key is as [ValidKey] wants it, a value has at most [MaxValue] bytes.

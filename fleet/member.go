@@ -55,9 +55,11 @@ type Options struct {
 	Log *slog.Logger
 }
 
+// DefaultTTL is how long the lease of a node lasts that is told nothing else.
+const DefaultTTL = 15 * time.Second
+
 const (
-	defaultTTL = 15 * time.Second
-	leastTTL   = 100 * time.Millisecond
+	leastTTL = 100 * time.Millisecond
 
 	defaultForget = 24 * time.Hour
 )
@@ -132,7 +134,7 @@ func (o *Options) settle() error {
 		o.Name = "node"
 	}
 	if o.TTL == 0 {
-		o.TTL = defaultTTL
+		o.TTL = DefaultTTL
 	}
 	if o.TTL < leastTTL {
 		return fmt.Errorf("a TTL of %s: at least %s", o.TTL, leastTTL)

@@ -14,7 +14,8 @@ const (
 	LimitDisk      Limit = "disk"
 )
 
-// ResourceLimitExceeded says which limit ended a cell, or a kernel.
+// ResourceLimitExceeded says which limit a cell, or a kernel, has met: it ended it, unless the
+// outcome of the call is ok.
 type ResourceLimitExceeded struct {
 	Limit Limit `json:"limit"`
 	// Detail says in a clause whose limit it was, how much that is, and what was done; "": it

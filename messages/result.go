@@ -94,7 +94,8 @@ type Result struct {
 	Notices []string `json:"notices,omitempty"`
 	// Exceeded is set when a resource limit of the session, or of its workspace, ended the
 	// code, something that it had started, or the kernel; also when nothing ran, because the
-	// kernel was ended for one as it started, or again right after a restart.
+	// kernel was ended for one as it started, or again right after a restart. With
+	// OutcomeOK the code has met one that stopped nothing of it, such as a full workspace.
 	Exceeded *ResourceLimitExceeded `json:"resource_limit_exceeded,omitempty"`
 	// Exec is the call's id.
 	Exec string `json:"exec,omitempty"`

@@ -36,15 +36,11 @@ const (
 	// page is how many entries are read at once.
 	page = 1000
 	// probe and answer are how often a connection is tried, and how long one that gives no
-	// answer lasts. gRPC tries none more often, which a lease does not wait for: see attempts.
+	// answer lasts. gRPC tries none more often, which a lease does not wait for: see [fleet.AnswerTime].
 	probe, answer = 10 * time.Second, 2 * time.Second
-	// defaultLease is that of package fleet.
-	defaultLease = 15 * time.Second
-	// attempts is how many requests without an answer a lease has room for, one after the other:
+	// tries is how often a member is asked that gives no answer, half of what a lease has room for:
 	// a member that stands still keeps its connection, and the next request goes to another one.
-	attempts = 6
-	// least is the shortest time for an answer: a machine with much to do is not taken for silent.
-	least = 250 * time.Millisecond
+	tries = fleet.Answers / 2
 )
 
 // Directory is the keys of a prefix. Make one with [Open].
@@ -65,7 +61,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 		o.Prefix = "coppice/"
 	}
 	if o.Lease == 0 {
-		o.Lease = defaultLease
+		o.Lease = fleet.DefaultTTL
 	}
 	client, err := clientv3.New(clientv3.Config{
 		Context: context.WithoutCancel(ctx), Endpoints: o.Endpoints, TLS: o.TLS,
@@ -78,7 +74,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reach etcd at %s: %w", strings.Join(o.Endpoints, ","), err)
 	}
-	s := &store{client: client, prefix: o.Prefix, within: max(o.Lease/attempts, least)}
+	s := &store{client: client, prefix: o.Prefix, within: fleet.AnswerTime(o.Lease)}
 	if _, err := s.read(ctx, o.Prefix, clientv3.WithPrefix(), clientv3.WithCountOnly()); err != nil {
 		_ = client.Close() // what failed is told
 		return nil, fmt.Errorf("read %s at etcd at %s: %w", o.Prefix, strings.Join(o.Endpoints, ","), err)
@@ -99,7 +95,7 @@ func (s *store) read(ctx context.Context, key string, opts ...clientv3.OpOption)
 		resp, err := s.client.Get(once, key, opts...)
 		silent := err != nil && ctx.Err() == nil && (once.Err() != nil || status.Code(err) == codes.DeadlineExceeded)
 		cancel()
-		if !silent || try == attempts/2 {
+		if !silent || try == tries {
 			return resp, unanswered(err)
 		}
 	}

@@ -41,16 +41,8 @@ type Options struct {
 	Lease time.Duration
 }
 
-const (
-	// page is how many objects are listed at once.
-	page = 500
-	// defaultLease is that of package fleet.
-	defaultLease = 15 * time.Second
-	// attempts is how many requests without an answer a lease has room for, one after the other.
-	attempts = 6
-	// least is the shortest time for an answer: a server with much to do is not taken for silent.
-	least = 250 * time.Millisecond
-)
+// page is how many objects are listed at once.
+const page = 500
 
 // Directory is the Lease objects of a fleet. Make one with [Open].
 type Directory struct{ fleet.Directory }
@@ -76,7 +68,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 		o.Fleet = "coppice"
 	}
 	if o.Lease == 0 {
-		o.Lease = defaultLease
+		o.Lease = fleet.DefaultTTL
 	}
 	if !validFleet(o.Fleet) {
 		return nil, fmt.Errorf("open the directory: the name of a fleet has 1 to %d letters a to z, digits and '-', not %q", maxFleet, o.Fleet)
@@ -106,7 +98,7 @@ func newStore(o Options) (*store, error) {
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+runtime.ContentTypeJSON
 	config.QPS, config.RateLimiter = -1, nil
 	config.WarningHandler, config.WarningHandlerWithContext = rest.NoWarnings{}, nil
-	within := max(o.Lease/attempts, least)
+	within := fleet.AnswerTime(o.Lease)
 	dial := config.Dial
 	if dial == nil {
 		dial = (&net.Dialer{Timeout: within}).DialContext

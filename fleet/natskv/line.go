@@ -9,19 +9,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/coppice-run/coppice/fleet"
 )
 
 // A server that stands still keeps its connections, and a lease that is not renewed costs a node
 // its sessions. So these are parts of a lease.
 const (
-	defaultLease = 15 * time.Second
 	// probes is how many times in a lease a server is pinged. One answer may be missing: the
 	// server is left at the next ping, within a fifth of a lease.
 	probes = 10
-	// attempts is how many requests without an answer a lease has room for, one after the other.
-	attempts = 6
 	// mute is the part of a lease after which a server that answers pings alone is left, too. It is
-	// longer than an attempt: while the servers elect a leader, another one knows no more.
+	// longer than the time for an answer: while the servers elect a leader, another one knows no more.
 	mute = 4
 	// least is the shortest of these times: a machine with much to do is not taken for silent.
 	least = 250 * time.Millisecond
@@ -88,7 +87,7 @@ func newLine(nc *nats.Conn, lease time.Duration) *line { return &line{nc: nc, le
 
 // once makes one request, which has to be answered soon.
 func (l *line) once(ctx context.Context, do func(context.Context) error) error {
-	begun, within := time.Now(), part(l.lease, attempts)
+	begun, within := time.Now(), fleet.AnswerTime(l.lease)
 	short, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err := do(short)

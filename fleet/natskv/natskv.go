@@ -67,7 +67,7 @@ func Open(ctx context.Context, o Options) (*Directory, error) {
 		o.Replicas = 1
 	}
 	if o.Lease == 0 {
-		o.Lease = defaultLease
+		o.Lease = fleet.DefaultTTL
 	}
 	nc, err := nats.Connect(o.URL, slices.Concat(usual(o.Lease), o.Connect, own(o.Lease))...)
 	if err != nil {

@@ -26,7 +26,7 @@ export interface CellResult {
   error: { name: string; message: string; traceback?: string[] } | null;
 }
 
-/** The limit of a session, or of its workspace, that ended the code or its interpreter. */
+/** The limit of a session, or of its workspace, that the code or its interpreter has met: it ended that, unless the outcome is ok. */
 export interface LimitExceeded {
   limit: "memory" | "cpu" | "runtime" | "files" | "processes" | "output" | "disk";
   /** Whose limit it was, how much that is, and what was done. Left out: it was the session's own. */
@@ -60,7 +60,7 @@ export interface Result {
    * them. Left out where there is nothing to explain.
    */
   reason?: string;
-  /** The limit that ended the code or its interpreter. */
+  /** The limit that the code or its interpreter has met. */
   resource_limit_exceeded?: LimitExceeded;
   /** Which variables are there, and which are not, where state is restored. */
   restored?: Memory;

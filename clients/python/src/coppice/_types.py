@@ -55,7 +55,8 @@ class CellResult:
 
 @dataclass(frozen=True)
 class LimitExceeded:
-    """The limit of a session, or of its workspace, that ended the code or its interpreter."""
+    """The limit of a session, or of its workspace, that the code or its interpreter has met: it
+    ended that, unless the outcome is ``ok``."""
 
     #: ``memory``, ``cpu``, ``runtime``, ``files``, ``processes``, ``output`` or ``disk``.
     limit: str
@@ -113,7 +114,7 @@ class Result:
 
     @property
     def resource_limit_exceeded(self) -> Optional[LimitExceeded]:
-        """The limit that ended the code or its interpreter; None: none did."""
+        """The limit that the code or its interpreter has met; None: it has met none."""
         limit = self.raw.get("resource_limit_exceeded")
         if limit is None:
             return None
