@@ -47,7 +47,8 @@ type Options struct {
 	Isolation kernel.Isolation
 	// Quota is how many bytes the files of the folder may have; see files.Options. No file
 	// that a session or a process makes may be longer, and what runs is stopped when the folder
-	// has more and still grows while it runs, see Total. 0: no limit.
+	// has more and still grows while it runs, see Total; a cell that is over before that is seen
+	// is told of it at its end, in its result's Exceeded. 0: no limit.
 	Quota int64
 	// EndAt is when it ends, whatever it does then. Zero: never.
 	EndAt time.Time

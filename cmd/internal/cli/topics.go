@@ -11,7 +11,8 @@ func topics() []*cobra.Command {
 
   0    every cell ran to its end, or one ended with sys.exit() or sys.exit(0)
   1    a cell raised, or a tool failed
-  2    the command line is wrong; nothing was run
+  2    the command line is wrong, and nothing was run; or what cells show could not
+       be written to a notebook
   70   the kernel was lost, or the code never reached one
   124  the timeout passed
   130  cancelled: Ctrl-C, or the reader of the output left
