@@ -9,8 +9,8 @@ import (
 	"net"
 	"os"
 	"sync"
-	"time"
 
+	"github.com/coppice-run/coppice/internal/deadline"
 	"github.com/coppice-run/coppice/internal/rights"
 )
 
@@ -171,17 +171,7 @@ func (l *link) send(ctx context.Context, r request, files []*os.File) error {
 	}
 	l.write.Lock()
 	defer l.write.Unlock()
-	over := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(over)
-		_ = l.conn.SetWriteDeadline(time.Unix(1, 0))
-	})
-	defer func() {
-		if !stop() {
-			<-over // else it could come after what follows, and the next write be given up for this one
-		}
-		_ = l.conn.SetWriteDeadline(time.Time{})
-	}()
+	defer deadline.Free(ctx, l.conn.SetWriteDeadline)()
 	n, err := rights.Send(l.conn, text.Bytes(), files)
 	switch {
 	case err == nil:

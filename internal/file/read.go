@@ -6,7 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"time"
+
+	"github.com/coppice-run/coppice/internal/deadline"
 )
 
 // Read reads a regular file of at most most bytes as a whole.
@@ -29,9 +30,7 @@ func ReadAll(ctx context.Context, f *os.File, most int64) ([]byte, error) {
 			return nil, tooLarge(f.Name(), room, most)
 		}
 	}
-	past := time.Unix(1, 0)
-	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(past) })
-	defer stop()
+	defer deadline.Free(ctx, f.SetReadDeadline)()
 	in := NewReader(ctx, f, most)
 	data := make([]byte, 0, room+1) // the byte more is where its end shows
 	for {

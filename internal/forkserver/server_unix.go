@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/deadline"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/opportunity"
 	"github.com/coppice-run/coppice/internal/process"
@@ -103,8 +104,7 @@ func Launch(ctx context.Context, o Options) (*Server, error) {
 
 // handshake hands the source over and waits for the server.
 func (s *Server) handshake(ctx context.Context, load []byte) error {
-	stop := context.AfterFunc(ctx, func() { _ = s.conn.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer deadline.Free(ctx, s.conn.SetDeadline)()
 	lines := ndjson.NewSmallReader(s.conn, ndjson.MaxFrame)
 	_, err := s.conn.Write(load)
 	var line []byte

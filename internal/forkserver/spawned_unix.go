@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/deadline"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/pysrc"
@@ -109,7 +109,7 @@ func Spawn(ctx context.Context, o Options, g *cgroup.Group, u *ndjson.User) (*Ch
 	}
 	go s.wait(own) // ends when the process does; Done is its join
 	// One that does not read its source is not waited for longer than ctx says.
-	stop := context.AfterFunc(ctx, func() { _ = seat.main.SetWriteDeadline(time.Unix(1, 0)) })
+	stop := deadline.Past(ctx, seat.main.SetWriteDeadline)
 	_, err = seat.main.Write(load)
 	if !stop() {
 		err = context.Cause(ctx)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-run/coppice/internal/deadline"
 )
 
 // handed is how the host and a gateway in a kernel of its own reach each other: the host
@@ -97,8 +99,7 @@ func (h *handed) say(ctx context.Context, text, rights []byte) error {
 	if err := h.conn.SetWriteDeadline(until); err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = h.conn.SetWriteDeadline(time.Unix(1, 0)) })
-	defer stop()
+	defer deadline.Past(ctx, h.conn.SetWriteDeadline)()
 	_, _, err := h.conn.WriteMsgUnix(text, rights, nil)
 	if errors.Is(err, syscall.EPIPE) { // as where nobody listens on a port
 		return errors.Join(syscall.ECONNREFUSED, err)

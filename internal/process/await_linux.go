@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/coppice-run/coppice/internal/deadline"
 )
 
 // awaitTold waits until the system reports that a process has ended or until the
@@ -30,7 +32,7 @@ func awaitTold(ctx context.Context, id Identity) bool {
 	if err != nil || f.SetReadDeadline(time.Time{}) != nil {
 		return false
 	}
-	stop := context.AfterFunc(ctx, func() { _ = f.SetReadDeadline(time.Unix(1, 0)) }) // ends the Read below
+	stop := deadline.Past(ctx, f.SetReadDeadline) // ends the Read below
 	defer stop()
 	ended := false
 	err = conn.Read(func(fd uintptr) bool {

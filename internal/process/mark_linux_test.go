@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"testing"
 	"time"
 
@@ -112,4 +113,18 @@ func holds(t *testing.T, id process.Identity, word string) bool {
 	t.Helper()
 	args, err := process.Arguments(id.PID)
 	return err == nil && len(args) > 0 && args[0] == word
+}
+
+// TestLastStarted: who begins has a higher number than all before, until those are used up.
+func TestLastStarted(t *testing.T) {
+	before := process.LastStarted()
+	require.Positive(t, before)
+	c := exec.Command("true")
+	require.NoError(t, c.Run())
+	after := process.LastStarted()
+	require.NotEqual(t, before, after)
+	if after > before {
+		require.GreaterOrEqual(t, after, c.Process.Pid)
+		require.Greater(t, c.Process.Pid, before)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // Tallies says whether this system has [Tally].
@@ -129,4 +130,23 @@ func kib(b []byte, name string) int64 {
 	}
 	n, _ := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
 	return n << 10
+}
+
+// LastStarted returns the number of the process or thread that began last on this machine, as this
+// process sees it: they are given one after the other, and from the lowest again after the highest.
+// 0: it is not told.
+func LastStarted() int {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) == 0 {
+		return 0
+	}
+	pid, err := strconv.Atoi(fields[len(fields)-1])
+	if err != nil {
+		return 0
+	}
+	return pid
 }

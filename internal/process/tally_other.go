@@ -18,3 +18,6 @@ func Proportional(int) (int64, error) { return 0, errors.ErrUnsupported }
 
 // LimitFileSize fails: this system cannot limit another process.
 func LimitFileSize(int, uint64) error { return errors.ErrUnsupported }
+
+// LastStarted returns 0: this system does not tell.
+func LastStarted() int { return 0 }

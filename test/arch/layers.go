@@ -34,7 +34,8 @@ var (
 var layers = []layer{
 	// Ground floor: values.
 	{dir: "messages"},
-	{dir: "internal/file", theirs: []string{"golang.org/x/sys/unix"}}, // extended attributes, which syscall has on Linux alone
+	{dir: "internal/deadline"},
+	{dir: "internal/file", ours: []string{"internal/deadline"}, theirs: []string{"golang.org/x/sys/unix"}}, // extended attributes, which syscall has on Linux alone
 	{dir: "internal/file/temp", ours: []string{"internal/process"}},
 	{dir: "internal/file/own", ours: []string{"internal/file", "internal/file/temp"}, theirs: []string{"github.com/gofrs/flock"}},
 	{dir: "internal/file/...", ours: []string{"internal/file"}},
@@ -83,7 +84,7 @@ var layers = []layer{
 
 	// Workspaces: folders of files, processes, and what belongs together.
 	{dir: "workspace/files", ours: []string{"internal/file"}, theirs: []string{"github.com/fsnotify/fsnotify"}},
-	{dir: "workspace/procs", ours: []string{"internal/eventlog", "internal/process"}, theirs: []string{"github.com/creack/pty"}},
+	{dir: "workspace/procs", ours: []string{"internal/deadline", "internal/eventlog", "internal/process"}, theirs: []string{"github.com/creack/pty"}},
 	{dir: "workspace", ours: []string{"messages", "supervisor", "supervisor/strategy", "actors/kernel", "internal/...", "workspace/files", "workspace/procs"}, theirs: []string{hollywood}},
 
 	// What sessions had in memory, on disk.
@@ -114,7 +115,7 @@ var layers = []layer{
 	{dir: "cmd/internal/render", ours: []string{"messages", "sinks/sanitise", "sinks/htmltext", "internal/highlight", "internal/scale"}, theirs: []string{terminal, terminal + "/...", "github.com/alecthomas/chroma/v2"}},
 	{dir: "cmd/internal/repl", ours: append([]string{"cmd/internal/render"}, public...), theirs: []string{terminal, "charm.land/bubbletea/v2"}},
 	{dir: "cmd/internal/httpserver", ours: []string{"client", "internal/file", "internal/inbound", "internal/loopback", "internal/opportunity", "internal/process"}},
-	{dir: "cmd/internal/handover", ours: []string{"internal/estate", "internal/opportunity", "internal/process", "internal/rights"}, theirs: []string{"golang.org/x/sys/unix"}},
+	{dir: "cmd/internal/handover", ours: []string{"internal/deadline", "internal/estate", "internal/opportunity", "internal/process", "internal/rights"}, theirs: []string{"golang.org/x/sys/unix"}},
 	{dir: "cmd/internal/access", ours: []string{"cmd/internal/httpserver", "internal/file", "internal/file/lines"}, theirs: []string{"github.com/gofrs/flock"}},
 	{dir: "cmd/internal/mcpserver", ours: append([]string{"cmd/internal/dialect", "cmd/internal/httpserver", "internal/opportunity"}, public...), theirs: []string{"github.com/modelcontextprotocol/go-sdk/mcp", "github.com/modelcontextprotocol/go-sdk/jsonrpc"}},
 	{dir: "cmd/internal/dialect", ours: []string{"cmd/internal/httpserver", "messages"}},

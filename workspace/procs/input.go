@@ -7,9 +7,10 @@ import (
 	"os"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/creack/pty"
+
+	"github.com/coppice-run/coppice/internal/deadline"
 )
 
 // Write writes to the input of the process, and returns how much of it was taken. It
@@ -23,12 +24,9 @@ func (p *Process) Write(ctx context.Context, data []byte) (int, error) {
 	if f == nil {
 		return 0, p.without(ErrNoInput)
 	}
-	past := time.Unix(1, 0)
-	stop := context.AfterFunc(ctx, func() { _ = f.SetWriteDeadline(past) }) // else the write ends with the process
+	stop := deadline.Free(ctx, f.SetWriteDeadline) // where there is none, the write ends with the process
 	n, err := f.Write(data)
-	if !stop() {
-		_ = f.SetWriteDeadline(time.Time{}) // as above
-	}
+	stop()
 	switch {
 	case err == nil:
 		return n, nil

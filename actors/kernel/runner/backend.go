@@ -166,15 +166,15 @@ func (b *Backend) startIn(ctx context.Context, p *place, o kernel.StartOptions, 
 }
 
 // prepare sends the session its place in the world and waits until it is ready.
-func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) error {
+func (i *Interpreter) prepare(ctx context.Context, o kernel.StartOptions, prelude string) (err error) {
 	line, err := ndjson.AppendRequest(nil, ndjson.Request{
 		Type: ndjson.TypeInit, Version: ndjson.Version, Mark: string(i.mark), Raw: true, Cwd: o.Key.Cwd, Env: ndjson.EnvPatch(o.Env), Prelude: prelude, Limits: i.limits.request(),
 	})
 	if err != nil {
 		return err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+	stop := i.until(ctx)
+	defer func() { stop(err) }()
 	i.trace(sent, "main", line)
 	_, err = i.child.Main.Write(line)
 	if err == nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/cgroup"
+	"github.com/coppice-run/coppice/internal/deadline"
 	"github.com/coppice-run/coppice/internal/forkserver"
 	"github.com/coppice-run/coppice/internal/ndjson"
 	"github.com/coppice-run/coppice/internal/process"
@@ -147,11 +148,9 @@ func (i *Interpreter) fork(ctx context.Context, r ndjson.Request) (_ []*Interpre
 	if err != nil {
 		return nil, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
+	stop := i.until(ctx)
 	defer func() {
-		if stop() {
-			_ = i.child.Main.SetDeadline(time.Time{})
-		}
+		stop(err)
 		i.lines.Release()
 	}()
 	if err = i.write(line); err != nil {
@@ -208,6 +207,18 @@ func (i *Interpreter) fork(ctx context.Context, r ndjson.Request) (_ []*Interpre
 	return nil, fmt.Errorf("copy a session: %w", err)
 }
 
+// until has what waits on Main end with ctx; the caller calls stop with the error of its call. A
+// session that has answered although ctx ended goes on. One that has not is of no use: nothing says
+// that its answer is not that to the next request, and so there can be none.
+func (i *Interpreter) until(ctx context.Context) (stop func(err error)) {
+	past := deadline.Past(ctx, i.child.Main.SetDeadline)
+	return func(err error) {
+		if past() || err == nil || !errors.Is(err, context.Cause(ctx)) {
+			_ = i.child.Main.SetDeadline(time.Time{}) // of what is closed nothing is expected
+		}
+	}
+}
+
 // answer reads one frame of a session in which no cell runs.
 func (i *Interpreter) answer(ctx context.Context) (ndjson.Frame, error) {
 	for {
@@ -238,9 +249,9 @@ func refusal(f ndjson.Frame, err error) error {
 }
 
 // begun waits until a copy says who it is.
-func (i *Interpreter) begun(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
-	defer stop()
+func (i *Interpreter) begun(ctx context.Context) (err error) {
+	stop := i.until(ctx)
+	defer func() { stop(err) }()
 	f, err := i.answer(ctx)
 	i.lines.Release()
 	if err != nil {

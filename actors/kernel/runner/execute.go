@@ -108,18 +108,16 @@ type cell struct {
 }
 
 // run sends the request and takes frames until the cell is done.
-func (c *cell) run(ctx context.Context) (kernel.CellReply, error) {
-	main := c.i.child.Main
-	if stop := c.watch(ctx); stop != nil {
-		defer stop()
-	}
+func (c *cell) run(ctx context.Context) (_ kernel.CellReply, err error) {
+	stop := c.i.until(ctx)
+	defer func() { stop(err) }()
 	if err := c.send(); err != nil {
 		return c.fail(ctx, err)
 	}
 	if c.from != nil {
 		c.askAgain(ctx)
 	}
-	if err := main.SetReadDeadline(time.Now().Add(look)); err != nil {
+	if err := c.i.child.Main.SetReadDeadline(time.Now().Add(look)); err != nil {
 		return c.fail(ctx, err)
 	}
 	for {
@@ -151,15 +149,6 @@ func (c *cell) send() error {
 		return nil
 	}
 	return c.i.write(c.i.request)
-}
-
-// watch wakes the reader when ctx ends.
-func (c *cell) watch(ctx context.Context) func() bool {
-	if ctx.Done() == nil {
-		return nil
-	}
-	main := c.i.child.Main
-	return context.AfterFunc(ctx, func() { _ = main.SetDeadline(time.Unix(1, 0)) })
 }
 
 // answerWait is how long the side thread of a silent session has to say that it

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice/internal/estate"
+	"github.com/coppice-run/coppice/internal/process"
 )
 
 // KillWait is how long a session that has closed its descriptors has to end.
@@ -47,6 +48,14 @@ func (i *Interpreter) CutOff(left bool) {
 	i.mu.Lock()
 	i.left = false
 	i.mu.Unlock()
+}
+
+// KeepCensus has what the processes of the machine belong to be taken for known for long.
+func KeepCensus() {
+	_ = theCensus.of(process.Belonging{}, true)
+	theCensus.mu.Lock()
+	defer theCensus.mu.Unlock()
+	theCensus.at, theCensus.took = theCensus.at.Add(time.Hour), time.Hour
 }
 
 // Others returns how many processes of the session there are besides its own.

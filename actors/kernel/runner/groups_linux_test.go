@@ -67,11 +67,16 @@ for n in range(1000):
         os.read(os.pipe()[0], 1)`
 
 // withoutErrors leaves out what stands in stderr: what manyForks has started may still say there
-// that it was interrupted.
+// that it was interrupted, and what says when that was.
 func withoutErrors(s seen) seen {
 	s.events = slices.DeleteFunc(s.events, func(e messages.Event) bool {
-		text, is := e.(messages.Stream)
-		return is && text.Name == messages.StderrStream
+		switch e := e.(type) {
+		case messages.Stream:
+			return e.Name == messages.StderrStream
+		case messages.Notice:
+			return e.Code == messages.LateOutput
+		}
+		return false
 	})
 	return s
 }

@@ -370,12 +370,10 @@ func (i *Interpreter) signOf(f ndjson.Frame) sign {
 
 // settle leaves out what a session has said of cells that have ended, and returns when
 // nothing of it is left.
-func (i *Interpreter) settle(ctx context.Context) error {
-	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
+func (i *Interpreter) settle(ctx context.Context) (err error) {
+	stop := i.until(ctx)
 	defer func() {
-		if stop() {
-			_ = i.child.Main.SetDeadline(time.Time{})
-		}
+		stop(err)
 		i.lines.Release()
 	}()
 	if err := i.probe(); err != nil {

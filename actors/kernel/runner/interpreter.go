@@ -299,7 +299,7 @@ func (i *Interpreter) tell(ctx context.Context, r ndjson.Request) error {
 	case <-ctx.Done():
 		return fmt.Errorf("reach the Python process: %w", context.Cause(ctx))
 	}
-	if err := i.child.Control.SetWriteDeadline(deadline(ctx)); err != nil {
+	if err := i.child.Control.SetWriteDeadline(writeBy(ctx)); err != nil {
 		return i.unreachable(err)
 	}
 	i.trace(sent, "control", line)
@@ -309,9 +309,9 @@ func (i *Interpreter) tell(ctx context.Context, r ndjson.Request) error {
 	return nil
 }
 
-// deadline is that of ctx, and in a few seconds when it has none: the socket
+// writeBy is the deadline of ctx, and in a few seconds when it has none: the socket
 // takes thousands of control requests before it blocks.
-func deadline(ctx context.Context) time.Time {
+func writeBy(ctx context.Context) time.Time {
 	const most = 5 * time.Second
 	latest := time.Now().Add(most)
 	if d, ok := ctx.Deadline(); ok && d.Before(latest) {

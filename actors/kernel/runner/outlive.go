@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/ndjson"
@@ -74,16 +73,14 @@ func (i *Interpreter) Thaw(ctx context.Context, from *os.File, image messages.Ra
 
 // handOver makes a request that goes with a file, and returns its answer. What is printed
 // meanwhile is left out: no cell runs that it could belong to.
-func (i *Interpreter) handOver(ctx context.Context, r ndjson.Request, f *os.File) (ndjson.Frame, error) {
+func (i *Interpreter) handOver(ctx context.Context, r ndjson.Request, f *os.File) (_ ndjson.Frame, err error) {
 	line, err := ndjson.AppendRequest(nil, r)
 	if err != nil {
 		return ndjson.Frame{}, err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = i.child.Main.SetDeadline(time.Unix(1, 0)) })
+	stop := i.until(ctx)
 	defer func() {
-		if stop() {
-			_ = i.child.Main.SetDeadline(time.Time{})
-		}
+		stop(err)
 		i.lines.Release()
 	}()
 	if err := i.write(line); err != nil {

@@ -2,6 +2,7 @@ package runner
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -62,7 +63,7 @@ func (w *crowd) tick() {
 	if w.over || w.gone() {
 		return
 	}
-	if w.look() {
+	if w.look(false) {
 		w.stop()
 	}
 	w.timer.Reset(countEvery)
@@ -96,23 +97,36 @@ func (w *crowd) last(took time.Duration, told bool) bool {
 		w.met = true
 		w.endAll()
 	case took >= time.Duration(w.most)*startTime:
-		w.look()
+		w.look(true)
 	}
 	return w.met
 }
 
-// look counts, and ends what was started where that is too many. w.mu is held.
-func (w *crowd) look() bool {
+// look counts, and ends what was started where that is too many. The last one misses nothing that
+// was started before. w.mu is held.
+func (w *crowd) look(last bool) bool {
 	pids, grouped := w.members()
 	if !grouped {
 		pids = w.related(false)
 	}
-	if len(pids) <= w.most || len(w.others(pids)) <= w.most {
+	n := w.count(pids)
+	if last && !grouped && n <= w.most && theCensus.newer() > w.most-n {
+		n = w.count(w.related(true))
+	}
+	if n <= w.most {
 		return false
 	}
 	w.met = true
 	w.endAll()
 	return true
+}
+
+// count returns how many of these live and are not the session's own; of few, it may be more.
+func (w *crowd) count(pids []int) int {
+	if len(pids) <= w.most {
+		return len(pids)
+	}
+	return len(w.others(pids))
 }
 
 // endAll ends what the session has started.
@@ -196,23 +210,38 @@ type census struct {
 	mu    sync.Mutex
 	at    time.Time                   // when it was taken; guarded by mu
 	took  time.Duration               // what that took; guarded by mu
+	last  int                         // the process that had begun last; 0: unknown; guarded by mu
 	found map[process.Belonging][]int // guarded by mu
 }
 
 // theCensus is one for all servers of this process: they look at the same machine.
 var theCensus census
 
-// of returns the processes with a mark and a part.
+// of returns the processes with a mark and a part; with fresh, as it is now: a census that begins
+// meanwhile serves all who wait for one.
 func (c *census) of(b process.Belonging, fresh bool) []int {
+	asked := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if begin := time.Now(); fresh || begin.Sub(c.at) >= censusPart*c.took {
+	begin, last := time.Now(), process.LastStarted()
+	if begun := c.at.Add(-c.took); fresh && !begun.After(asked) || begin.Sub(c.at) >= censusPart*c.took {
 		found, err := process.Belongings()
 		if err != nil {
 			return nil // this process has no more room: the next look will tell
 		}
-		c.found, c.at = found, time.Now()
+		c.found, c.last, c.at = found, last, time.Now()
 		c.took = c.at.Sub(begin)
 	}
 	return c.found[b]
+}
+
+// newer returns how many processes may have begun since the last census, by the numbers that the
+// machine gives them one after the other.
+func (c *census) newer() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := process.LastStarted(); now > 0 && c.last > 0 && now >= c.last {
+		return now - c.last
+	}
+	return math.MaxInt // they have begun again from the lowest, or are not told
 }

@@ -105,6 +105,22 @@ func TestTooManyProcesses(t *testing.T) {
 	}
 }
 
+// What a short cell has left behind is found, however long ago the machine was looked at.
+func TestTooManyProcessesOfAShortCell(t *testing.T) {
+	o := runner.ServerOptions{Spares: -1, Limits: kernel.Limits{Processes: most}}.InGroups(filepath.Join(t.TempDir(), "none"))
+	f := startServer(o)
+	t.Cleanup(func() { require.NoError(t, f.stop()); require.NoError(t, f.server.Close()) })
+	i := sessionOn(t, f, runner.Options{}, kernel.StartOptions{})
+	for range 3 {
+		runner.KeepCensus()
+		s := run(t, i, left+"for _ in range(20): away()")
+		require.NoError(t, s.err)
+		require.NotNil(t, s.Exceeded)
+		require.Equal(t, messages.LimitProcesses, s.Exceeded.Limit)
+		require.Zero(t, i.Others())
+	}
+}
+
 // As many as there may be are nobody's harm, nor are more that come and go.
 func TestAsManyProcessesAsThereMayBe(t *testing.T) {
 	cells := map[string]string{

@@ -7,10 +7,10 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/coppice-run/coppice/internal/deadline"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/rights"
 )
@@ -43,7 +43,7 @@ func (w wire) send(m message) error {
 // receive reads a message. The error is that of ctx, or matches ErrEnded when nobody is there
 // any more, or says what is wrong with it.
 func (w wire) receive(ctx context.Context) (m message, err error) {
-	stop := context.AfterFunc(ctx, func() { _ = w.conn.SetReadDeadline(time.Unix(1, 0)) })
+	stop := deadline.Past(ctx, w.conn.SetReadDeadline)
 	defer func() {
 		if !stop() {
 			err = context.Cause(ctx) // the connection is of no use any more

@@ -24,6 +24,7 @@ type Inherited struct {
 type listener struct {
 	net.Listener
 
+	taking  chan struct{} // has one in it while the system is asked for a connection
 	mu      sync.Mutex
 	resumed chan struct{} // closed when it goes on; nil: it takes connections; guarded by mu
 	closed  chan struct{}
@@ -31,43 +32,58 @@ type listener struct {
 }
 
 func newListener(l net.Listener) *listener {
-	return &listener{Listener: l, closed: make(chan struct{})}
+	return &listener{Listener: l, taking: make(chan struct{}, 1), closed: make(chan struct{})}
 }
 
 // Accept waits for a connection.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
-		l.mu.Lock()
-		resumed := l.resumed
-		l.mu.Unlock()
-		if resumed != nil {
+		conn, resumed, err := l.take()
+		switch {
+		case resumed != nil:
 			select {
 			case <-resumed:
-				continue
 			case <-l.closed:
 				return nil, net.ErrClosed
 			}
+		case !errors.Is(err, os.ErrDeadlineExceeded): // else pause has called it away
+			return conn, err
 		}
-		conn, err := l.Listener.Accept()
-		if err != nil && errors.Is(err, os.ErrDeadlineExceeded) {
-			continue // pause has called it away
-		}
-		return conn, err
 	}
+}
+
+// take asks the system for a connection, unless none is to be taken: then it returns what is
+// closed when that is over.
+func (l *listener) take() (net.Conn, <-chan struct{}, error) {
+	l.taking <- struct{}{}
+	defer func() { <-l.taking }()
+	l.mu.Lock()
+	resumed := l.resumed
+	l.mu.Unlock()
+	if resumed != nil {
+		return nil, resumed, nil
+	}
+	conn, err := l.Listener.Accept()
+	return conn, nil, err
 }
 
 // deadliner is what the listeners of the system can.
 type deadliner interface{ SetDeadline(t time.Time) error }
 
-// pause takes no connection from now on.
+// pause takes no connection any more when it returns.
 func (l *listener) pause() {
+	d, ok := l.Listener.(deadliner)
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.resumed == nil {
 		l.resumed = make(chan struct{})
-		if d, ok := l.Listener.(deadliner); ok {
+		if ok {
 			_ = d.SetDeadline(time.Unix(1, 0)) // one that is closed takes none either
 		}
+	}
+	l.mu.Unlock()
+	if ok { // who was about to take one has it then, or has been called away
+		l.taking <- struct{}{}
+		<-l.taking
 	}
 }
 
@@ -100,7 +116,8 @@ func (s *Server) own() []*listener {
 	return all
 }
 
-// Pause takes no new connections until [Server.Resume]: they wait.
+// Pause takes no new connections until [Server.Resume]: they wait. The two are called by one
+// goroutine at a time.
 func (s *Server) Pause() {
 	for _, l := range s.own() {
 		l.pause()
