@@ -114,15 +114,19 @@ type told struct {
 func (i *Interpreter) memory(ctx context.Context, code string) (told, error) {
 	life, give := context.WithCancel(context.WithoutCancel(ctx))
 	defer give()
+	interrupted := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		late, done := opportunity.Within(life, givenUp, i.Subject())
 		defer done()
 		defer context.AfterFunc(late, give)()
 		_ = i.kernel.Interrupt(life) // else it is ended
+		close(interrupted)
 		<-late.Done()
 	})
 	reply, err := i.kernel.Execute(life, jupyter.ExecuteRequest{Code: code, Silent: true, UserExpressions: map[string]string{toldExpression: pysrc.AsleepTold}}, nil)
-	stop()
+	if !stop() {
+		<-interrupted // that is not for the next cell
+	}
 	switch {
 	case life.Err() != nil:
 		i.Kill()
