@@ -51,6 +51,9 @@ func (d *delayed) notice() string {
 	d.looking.Wait()
 	m := d.meter.Measure()
 	m.Disk = 0 // it is the code that reads and writes
+	// The code has ended, and waits for nothing: a thread that wants a processor at this moment,
+	// such as the one that has told so, may have slept until then.
+	m.Waited = max(0, m.Waited-(m.Most-m.Opportunity))
 	if lost := m.Waited + m.Stalled; lost < delayLeast || lost < m.Wall/delayShare {
 		return ""
 	}

@@ -81,12 +81,13 @@ func TestACallThatHadNoProcessorSaysSo(t *testing.T) {
 		code    string
 		want    []string
 	}{
-		"a quiet machine":    {0, "sleep 5s", nil},
-		"a moment":           {900 * time.Millisecond, "sleep 5s", nil},
-		"little of the time": {5 * time.Second, "sleep 1m", nil},
-		"a short call":       {time.Hour, "sleep 100ms", nil},
-		"long":               {3 * time.Second, "sleep 5250ms", []string{"the machine was busy: the code took 5 s, of which it waited 3 s for a processor"}},
-		"all the time":       {time.Hour, "sleep 5250ms", []string{"the machine was busy: the code took 5 s, of which it waited 5 s for a processor"}},
+		"a quiet machine":     {0, "sleep 5s", nil},
+		"a moment":            {900 * time.Millisecond, "sleep 5s", nil},
+		"little of the time":  {5 * time.Second, "sleep 1m", nil},
+		"a short call":        {time.Hour, "sleep 100ms", nil},
+		"long":                {3 * time.Second, "sleep 5250ms", []string{"the machine was busy: the code took 5 s, of which it waited 3 s for a processor"}},
+		"nearly all of it":    {4950 * time.Millisecond, "sleep 5250ms", []string{"the machine was busy: the code took 5 s, of which it waited 4.9 s for a processor"}},
+		"perhaps, at its end": {time.Hour, "sleep 5250ms", nil}, // what tells its end wants a processor, and nobody knows since when
 	} {
 		t.Run(name, func(t *testing.T) {
 			inTree(t, kernel.Options{}, func(t *testing.T, tr *tree) {
