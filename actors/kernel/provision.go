@@ -265,6 +265,10 @@ type Confined struct {
 	// Name says what Thread does, so that what is behind the same walls can have the same
 	// owner.
 	Name string
+	// User is whom the program runs as; nil: as the host does. Becomes: what is started in its place
+	// does so as the host, and has the program become the user.
+	User    *process.User
+	Becomes bool
 }
 
 // Keeper is implemented by a backend whose sessions can outlive the host.
@@ -338,8 +342,8 @@ var ErrUnkeptLimits = errors.New("the gateway backend has no limits of a session
 type Limits struct {
 	// Memory is how much more address space the session's process may map than it
 	// had at its start, in bytes; so may each process that it starts. Code beyond
-	// it gets a MemoryError. A thread maps about 72 MiB and uses little of it. With a
-	// control group, the session and what it has started may use as much together,
+	// it gets a MemoryError, or what else says that memory is refused. A thread maps about
+	// 72 MiB and uses little of it. With a control group, the session and what it has started may use as much together,
 	// and 64 MiB for the session itself; beyond, the system ends all of them, and the
 	// result is lost with Exceeded.
 	Memory int64

@@ -21,6 +21,7 @@ import (
 
 func TestDeath(t *testing.T) {
 	t.Parallel()
+	const cutOff = "the code closed the session's own descriptors, and the Python process was ended" // whoever notices it first
 	tests := []struct{ name, code, reason, text string }{
 		{"os._exit", "import os\nprint('last')\nos._exit(3)", "the Python process exited with code 3", "last\n"},
 		{"os._exit with code 0", "import os\nos._exit(0)", "the Python process exited with code 0", ""},
@@ -28,7 +29,9 @@ func TestDeath(t *testing.T) {
 		{"SIGTERM", "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)", "the Python process was ended by signal 15 .terminated.", ""},
 		{"abort says why", "import os\nos.write(2, b'it broke\\n')\nos.abort()", "the Python process was ended by signal 6 .aborted.", "[it broke\n]"},
 		{"a fault in native code", "import ctypes\nctypes.string_at(0)", "the Python process was ended by signal 11 .segmentation fault.", ""},
-		{"its descriptors are closed", "import os\nos.closerange(3, 200)\nimport time\ntime.sleep(100)", "^(the code closed the session's own descriptors, and the Python process was ended|the Python process was ended by signal 9 .killed.)$" /* whoever notices first */, ""},
+		{"its descriptors are closed", "import os\nos.closerange(3, 200)\nimport time\ntime.sleep(100)", "^" + cutOff + "$", ""},
+		{"all descriptors are closed at the end of a cell", "import os\nos.closerange(0, 1000)", "^" + cutOff + "$", ""},
+		{"its descriptors are other files", "import os\nfor fd in range(3, 200): os.dup2(0, fd)", "^" + cutOff + "$", ""},
 		{"another process holds its descriptors", "import os\nimport ctypes\nif ctypes.CDLL(None).fork() == 0:\n    os.setsid()\n    import time\n    time.sleep(2)\n    os._exit(0)\nos._exit(4)", "the Python process exited with code 4", ""},
 	}
 	for _, tt := range tests {

@@ -66,6 +66,23 @@ for n in range(1000):
         os.setsid()
         os.read(os.pipe()[0], 1)`
 
+// manyThreads starts more than there may be, after it has mapped nearly all that it may.
+const manyThreads = `
+import mmap, threading
+end, most = threading.Event(), 64
+while most > 0:
+    try:
+        mmap.mmap(-1, most << 20).close()
+        break
+    except OSError:
+        most -= 1
+threading.stack_size(32768)
+try:
+    for n in range(1000):
+        threading.Thread(target=end.wait).start()
+finally:
+    end.set()`
+
 // withoutErrors leaves out what stands in stderr: what manyForks has started may still say there
 // that it was interrupted, and what says when that was.
 func withoutErrors(s seen) seen {
@@ -114,6 +131,13 @@ func legacyGroups(t *testing.T) {
 			require.NoError(t, s.err)
 			require.Equal(t, messages.LimitProcesses, s.Exceeded.Limit)
 			require.Equal(t, "=> 1", withoutErrors(ok(t, i, "1")).text())
+			// Threads count as processes, and it is not their memory that is refused, though the
+			// session had come near the end of that.
+			s = run(t, c, manyThreads)
+			require.NoError(t, s.err)
+			require.Equal(t, messages.LimitProcesses, s.Exceeded.Limit, s.text())
+			require.Equal(t, "ResourceLimitExceeded", s.Error.Name)
+			require.NotContains(t, strings.Join(s.Error.Traceback, "\n"), "memory")
 			closeSession(t, i)
 			require.NoDirExists(t, dir)
 		})

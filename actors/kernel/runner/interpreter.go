@@ -212,13 +212,16 @@ func (i *Interpreter) lost() *kernel.LostError {
 	i.mu.Lock()
 	cut := i.cut
 	i.mu.Unlock()
-	const killed = 9 // SIGKILL, which is what cutOff ends with
+	const (
+		killed  = 9         // SIGKILL, which is what cutOff ends with
+		cutExit = 128 + 108 // of a session that has noticed it first; side.py says so
+	)
 	switch {
 	case i.outOfMemory:
 		return &kernel.LostError{PID: pid, Reason: i.limits.outOfMemoryText(), Exceeded: &messages.ResourceLimitExceeded{Limit: messages.LimitMemory}, Err: err}
 	case err == nil:
 		return &kernel.LostError{PID: pid, Reason: "the Python process exited with code 0"}
-	case errors.As(err, &exit) && exit.Signal == killed && cut:
+	case errors.As(err, &exit) && (exit.Signal == killed && cut || exit.Code == cutExit):
 		return &kernel.LostError{PID: pid, Reason: "the code closed the session's own descriptors, and the Python process was ended", Err: err}
 	case errors.As(err, &exit):
 		return &kernel.LostError{PID: pid, Reason: "the Python process " + exit.Error(), Err: err}

@@ -111,15 +111,25 @@ func (c *cell) crowded(ok bool) bool {
 // interrupt, or that another one was refused: the limit is told after it.
 func (c *cell) raised(ctx context.Context, f ndjson.Frame) {
 	e := &messages.ErrorDetails{Name: f.Name, Message: f.Message, Traceback: f.Traceback, ErrorPlace: f.Place}
-	if e.Name != nameExceeded && c.crowded(false) {
+	if (e.Name != nameExceeded || threadless(e.Traceback)) && c.crowded(false) {
 		c.crowdedOut(e)
 	}
 	c.reply.Error = e
 	c.out(ctx, messages.Error{ErrorDetails: *e})
 }
 
-// crowdedOut has an error say that the limit of processes was met.
+// threadless reports whether an error that the session takes for its limit of memory is that a
+// thread could not begin. The session does not know what a control group refuses, and a thread
+// counts as a process there. limits.py has the words.
+func threadless(traceback []string) bool {
+	return len(traceback) > 1 && strings.HasSuffix(traceback[len(traceback)-2], "can't start new thread")
+}
+
+// crowdedOut has an error say that the limit of processes was met, and no other one.
 func (c *cell) crowdedOut(e *messages.ErrorDetails) {
+	if e.Name == nameExceeded {
+		e.Traceback = e.Traceback[:len(e.Traceback)-1]
+	}
 	e.Name, e.Message = nameExceeded, c.i.limits.processesText()
 	e.Traceback = append(e.Traceback, e.Name+": "+e.Message)
 	c.exceeded(messages.LimitProcesses)
@@ -129,7 +139,9 @@ func (c *cell) crowdedOut(e *messages.ErrorDetails) {
 func (c *cell) ended(ctx context.Context, f ndjson.Frame) {
 	c.reply.OK, c.reply.Interrupted, c.reply.StdinRequested = f.OK, f.Interrupted, f.StdinRequested
 	c.reply.ExecutionCount = f.Count
-	c.exceeded(messages.Limit(f.Limit))
+	if c.reply.Exceeded == nil { // else the error before this frame has told better
+		c.exceeded(messages.Limit(f.Limit))
+	}
 	if f.Limit == string(messages.LimitProcesses) { // the session ends what descends from it alone
 		c.crowd.last(0, true)
 	}

@@ -7,6 +7,7 @@ import errno
 import math
 import os
 import signal
+import threading
 import time
 from typing import Any, Dict, Optional
 
@@ -22,6 +23,11 @@ _RESERVE = 32 << 20
 # What of that a cell gets which finds the session full, so that it can still take
 # things away: even 1 + 1 may need a page.
 _ROOM = 4 << 20
+# What Python says of a thread that the system refuses.
+_NO_THREAD = "can't start new thread"
+# What a thread maps beside its stack, and what its stack is where the system names no size.
+_OF_THREAD = 1 << 20
+_USUAL_STACK = 8 << 20
 # The session's own descriptors, and a few for what it does.
 _OWN_FILES = 16
 # CPU seconds that a cell has to end after the first signal, in signals.
@@ -120,7 +126,7 @@ class Limits:
         """Says which limit an exception stands for, if it does, and makes room
         to tell so."""
         if self.exceeded is None:
-            if self.memory and errors.of(err, MemoryError):
+            if self.memory and self._no_memory(err):
                 self.exceeded = "memory"
             elif self.files and errors.of(err, OSError) and _errno(err) == errno.EMFILE:
                 self.exceeded = "files"
@@ -128,6 +134,18 @@ class Limits:
             self._relaxed = True
             self._set_memory(self._address_space + _RESERVE)
         return self.exceeded
+
+    def _no_memory(self, err: BaseException) -> bool:
+        """Says whether it is an exception of code that could map no more. A thread that cannot
+        begin names no reason: it was this when its stack would not have fitted at the time when
+        most was mapped, which may be over, since what fails may end its other threads first."""
+        if errors.of(err, MemoryError):
+            return True
+        if errors.of(err, OSError) and _errno(err) == errno.ENOMEM:
+            return True
+        if errors.of(err, OSError) or errors.of(err, ImportError):  # a library that could not be mapped has no errno
+            return os.strerror(errno.ENOMEM) in _text(err)
+        return errors.of(err, RuntimeError) and _NO_THREAD in _text(err) and _most_mapped() + _stack() > self._address_space
 
     def settle(self, failed: Optional[BaseException]) -> Optional[BaseException]:
         """Decides, when a cell has ended, which limit it has met, and returns what it fails
@@ -148,7 +166,7 @@ class Limits:
         """Says in words what the limit is that was met."""
         name = self.met
         return {
-            "memory": f"memory: the session may use {self.memory >> 20} MiB more than at its start",
+            "memory": f"memory: the session may map {self.memory >> 20} MiB more address space than at its start",
             "cpu": f"cpu: a cell may use {self.cpu} s of processor time",
             "files": f"files: the session may have {self.files} files open",
             "processes": f"processes: the session may have {self.processes} processes besides its own",
@@ -192,6 +210,33 @@ def _errno(err: BaseException) -> Any:
         return err.errno  # type: ignore[attr-defined]
     except BaseException:  # an exception can do anything
         return None
+
+
+def _text(err: BaseException) -> str:
+    """Returns what a built-in exception says, without a call of code: its class may be the
+    user's."""
+    try:
+        return " ".join(a for a in BaseException.args.__get__(err) if type(a) is str)  # type: ignore[attr-defined]
+    except Exception:
+        return ""
+
+
+def _stack() -> int:
+    """Returns what a thread maps when it begins, in bytes."""
+    size = threading.stack_size()
+    if size == 0:
+        size, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    return _OF_THREAD + (_USUAL_STACK if size == resource.RLIM_INFINITY else size)
+
+
+def _most_mapped() -> int:
+    """Returns the most address space that the process has ever had, in bytes, 0 where the
+    system does not tell."""
+    try:
+        with open("/proc/self/status", "rb") as f:
+            return next(int(line.split()[1]) << 10 for line in f if line.startswith(b"VmPeak:"))
+    except Exception:
+        return 0
 
 
 def _mapped() -> int:

@@ -20,7 +20,7 @@ from .calls import Calls
 from .commands import Commands
 from .interrupts import Interrupts, calls_user
 from .limits import Limits
-from .side import Side, end_group
+from .side import Side, end_cut_off, end_group
 from .source import Compiler
 from .stdin import Input, Stdin
 from .streams import Output, Stream
@@ -60,7 +60,7 @@ class Session:
         self._lines = Lines()
         self.interrupts = Interrupts()
         self.limits = Limits(self.interrupts)
-        self._channel = Channel(self.interrupts.pending, lambda: end_group("the host is gone"))
+        self._channel = Channel(self.interrupts.pending, end_cut_off)
         self.output = Output(self._channel, self.interrupts)
         self.input = Input(self.interrupts, self.output.ask, self.output.flush)
         self.calls = Calls(self.interrupts, self.output.ask)
@@ -135,8 +135,9 @@ class Session:
         except RequestTooLong as err:
             self._refuse(str(err))
             return
-        except OSError:
-            line = None
+        except OSError as err:
+            end_cut_off(err)
+            return
         if line is None:
             end_group("the host closed the session")
         self._request(line)

@@ -5,6 +5,7 @@ process when the host is gone."""
 from __future__ import annotations
 
 import _thread
+import errno
 import os
 import select
 import signal
@@ -14,12 +15,17 @@ import traceback
 from time import monotonic
 from typing import Any, Dict
 
+from . import processes
 from .wire import DONTWAIT, Lines, RequestTooLong, encode, parse
 
 # A control line that is longer is skipped: results of host calls can be long.
 _MAX_CONTROL = 16 << 20
 # The stack of the side thread, in bytes.
 _STACK = 256 << 10
+# The exit code of a session whose code has closed what connects it with its host.
+CUT_EXIT = 128 + 108
+# What a call for such a descriptor fails with; that the host is gone is another error.
+_CLOSED = (errno.EBADF, errno.ENOTSOCK, errno.ENOTCONN)
 # How soon an interrupt that nothing came of is sent again.
 _AGAIN_MS = 30
 
@@ -32,6 +38,19 @@ def end_group(why: str) -> None:
             os.killpg(0, signal.SIGKILL)
     finally:
         os._exit(137)
+
+
+def end_cut_off(err: OSError) -> None:
+    """Ends the process after a call for a descriptor that connects it with its host has
+    failed. Where code has closed that, it says so by its exit code, which a signal to all of
+    the group would hide, and the host ends the rest of the group. It does not return."""
+    if err.errno not in _CLOSED:
+        end_group("the host is gone")
+    try:
+        for pid in processes.descendants_of(os.getpid()):
+            processes.kill(pid)
+    finally:
+        os._exit(CUT_EXIT)
 
 
 class Side:
@@ -87,8 +106,8 @@ class Side:
     def _run(self) -> None:
         try:
             self._serve()
-        except OSError:
-            end_group("a descriptor of the session was closed")
+        except OSError as err:
+            end_cut_off(err)
         except BaseException:  # nothing else would answer the host any more
             os.write(2, traceback.format_exc().encode("utf-8", "replace"))
             end_group("the side thread failed")
@@ -139,6 +158,8 @@ class Side:
                 for fd, event in events:
                     if fd == control:
                         self.serve()
+                    elif fd == self._lifeline and not event & select.POLLHUP:
+                        raise OSError(errno.EBADF, "the number is not that of the lifeline any more")
                     elif fd == self._lifeline:
                         end_group("the host is gone")
                     elif fd in captured and not event & select.POLLIN:

@@ -165,7 +165,7 @@ class Channel:
     interrupted; what was not sent then goes first next time.
     """
 
-    def __init__(self, interrupted: Callable[[], bool], broken: Callable[[], None]) -> None:
+    def __init__(self, interrupted: Callable[[], bool], broken: Callable[[OSError], None]) -> None:
         self._sock: Any = None  # from attach on
         # What every line begins with, once the host has said so: it tells them from
         # what code writes to a descriptor that it has guessed.
@@ -239,8 +239,8 @@ class Channel:
                 sent = self._sock.send(view, DONTWAIT)
             except (BlockingIOError, InterruptedError):
                 sent = 0
-            except OSError:
-                self._broken()
+            except OSError as err:
+                self._broken(err)
                 return
             if sent == len(view):
                 return  # as nearly always

@@ -39,6 +39,23 @@ class LimitsTest(unittest.TestCase):
         self.assertTrue(frames[-1]["ok"])
         self.assertNotIn("limit", frames[-1])
 
+    def test_memory_that_is_refused_without_a_memory_error(self):
+        s = self.session(memory=64 << 20)
+        self.exceeded(s, "import mmap\nmmap.mmap(-1, 128 << 20)", "memory")
+        self.exceeded(s, "raise ImportError('lib.so: cannot map: Cannot allocate memory')", "memory")
+        # Threads, also those that have ended before what refused one is told.
+        threads = "import threading\nthreading.stack_size(16 << 20)\nend = threading.Event()\n"
+        self.exceeded(s, threads + "for _ in range(9): threading.Thread(target=end.wait, daemon=True).start()", "memory")
+        s.execute("end.set()")
+        s = self.session(memory=64 << 20)
+        self.exceeded(s, threads + "try:\n    for _ in range(9): threading.Thread(target=end.wait).start()\nfinally:\n    end.set()\n    [t.join() for t in threading.enumerate() if t is not threading.current_thread() and not t.daemon]", "memory")
+        # What only sounds like it, and what says nothing.
+        s = self.session(memory=256 << 20)
+        for code in ("raise OSError(2, 'no')", "raise RuntimeError(\"can't start new thread\")", "raise RuntimeError('no')", "raise OSError", "class E(OSError):\n    errno = args = property(lambda self: 1 / 0)\nraise E"):
+            frames = s.execute(code)
+            self.assertNotIn("limit", frames[-1], code)
+            self.assertFalse(frames[-1]["ok"])
+
     def test_what_was_mapped_for_a_moment(self):
         """It is not the session's to use when its first cell begins."""
         from coppice_runner import limits

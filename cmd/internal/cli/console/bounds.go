@@ -47,7 +47,7 @@ func (b *Bounds) add(cmd *cobra.Command) {
 	flags.BoolVar(&i.Loopback, "isolation-loopback", false, "let isolated sessions connect to ports of this machine")
 	flags.StringArrayVar(&i.Hosts, "isolation-host", nil, "a host that isolated sessions may reach, through a proxy: api.example.com, *.example.org, git.example.net:8443; may be repeated")
 	flags.BoolVar(&i.Users, "isolation-users", false, "give each session a user of its own, with --isolation bubblewrap; it takes root")
-	flags.StringVar(&b.memory, "max-memory", "", "how much memory the code of a session may take, with the runner backend: 512M, 2G or bytes (default: COPPICE_MAX_MEMORY, else no limit)")
+	flags.StringVar(&b.memory, "max-memory", "", "how much memory the code of a session may take, with the runner backend: 512M, 2G or bytes of address space, of which a thread maps 72M (default: COPPICE_MAX_MEMORY, else no limit)")
 	flags.StringVar(&b.cpu, "max-cpu", "", "how much processor time a cell may use, with the runner backend: 90s, 2m or seconds (default: COPPICE_MAX_CPU, else no limit)")
 	flags.StringVar(&b.runtime, "max-runtime", "", "how long a cell may run: 90s, 2m or seconds (default: COPPICE_MAX_RUNTIME, else no limit)")
 	flags.StringVar(&b.files, "max-files", "", "how many files the code of a session may have open (default: COPPICE_MAX_FILES, else no limit)")

@@ -74,7 +74,7 @@ func (a *app) createCommand() *cobra.Command {
 	flags.StringArrayVar(&f.labels, "label", nil, "a label, NAME=VALUE; may be repeated")
 	flags.StringVar(&f.owner, "owner", "", "whom it belongs to")
 	flags.StringVar(&f.quota, "quota", "", "how much its files may hold: 512M, 2G or bytes (default: no limit)")
-	flags.StringVar(&f.memory, "max-memory", "", "how much memory a session or process may take: 512M, 2G or bytes (default: as the server says)")
+	flags.StringVar(&f.memory, "max-memory", "", "how much memory a session or process may take: 512M, 2G or bytes of address space, of which a thread maps 72M (default: as the server says)")
 	flags.StringVar(&f.cpu, "max-cpu", "", "how much processor time a cell may use: 90s, 2m or seconds")
 	flags.StringVar(&f.runtime, "max-runtime", "", "how long a cell or process may run")
 	flags.StringVar(&f.files, "max-files", "", "how many files a session or process may have open")
