@@ -1,12 +1,15 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -109,6 +112,118 @@ func TestAServerThatIsKilledRunsNothingTwice(t *testing.T) {
 			ran, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, "ran\n", string(ran))
+		})
+	}
+}
+
+// TestAServerThatDoesNotComeUp: sessions that were kept are those of the next server that does,
+// whatever the one between them failed at. So is the call that runs.
+func TestAServerThatDoesNotComeUp(t *testing.T) {
+	t.Parallel()
+	p := newReplaced(t)
+	first := p.start("--addr", "127.0.0.1:0", "--backend", "runner")
+	c := first.serves()
+	_, _, err := run(t.Context(), c, client.Execute{Session: "s", Cells: []messages.Cell{{Code: "x = 40"}}})
+	require.NoError(t, err)
+	x, err := c.Start(t.Context(), client.Execute{Session: "runs", Cells: []messages.Cell{{Code: "y = input()"}, {Code: "print(y + '!')"}}, AllowStdin: true})
+	require.NoError(t, err)
+	for e, err := range c.Events(t.Context(), x.ID, 0) { // until it asks
+		require.NoError(t, err)
+		if _, asks := e.(messages.InputRequest); asks {
+			break
+		}
+	}
+	first.kill()
+
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer func() { require.NoError(t, taken.Close()) }()
+	page := filepath.Join(p.home, "run", "serve.html") // the page to sign in
+	for name, tc := range map[string]struct {
+		args  []string
+		spoil func() (mend func())
+	}{
+		"the address is taken": {[]string{"--addr", taken.Addr().String()}, func() func() { return func() {} }},
+		"a file cannot be written": {[]string{"--addr", "127.0.0.1:0"}, func() func() {
+			require.NoError(t, os.RemoveAll(page))
+			require.NoError(t, os.MkdirAll(filepath.Join(page, "in the way"), 0o700))
+			return func() { require.NoError(t, os.RemoveAll(page)) }
+		}},
+	} {
+		mend := tc.spoil()
+		failed := p.start(append(tc.args, "--backend", "runner")...)
+		failed.over(1)
+		require.NotEmpty(t, failed.words(), name)
+		mend()
+	}
+
+	second := p.start("--addr", "127.0.0.1:0", "--backend", "runner")
+	c = second.serves()
+	text, result, err := run(t.Context(), c, client.Execute{Session: "s", Cells: []messages.Cell{{Code: "print(x + 2)"}}})
+	require.NoError(t, err)
+	require.Equal(t, "42\n", text)
+	require.Equal(t, messages.StateKept, result.State)
+	var printed string
+	for e, err := range c.Events(t.Context(), x.ID, 0) {
+		require.NoError(t, err)
+		switch e := e.(type) {
+		case messages.InputRequest:
+			_, err := c.Answer(t.Context(), x.ID, e.ID, "yes")
+			require.NoError(t, err)
+		case messages.Stream:
+			printed += e.Text
+		case messages.Final:
+			require.Equal(t, messages.OutcomeOK, e.Result.Outcome)
+		}
+	}
+	require.Equal(t, "yes!\n", printed)
+	second.ends()
+}
+
+// TestARunWhoseServerIsKilled: coppice run says what became of the code, in its exit code, on
+// standard output and in words, whether another server has begun since or not.
+func TestARunWhoseServerIsKilled(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		again bool // another server is started
+		form  string
+		told  string
+	}{
+		"none runs":             {false, "--json", "does not answer any more"},
+		"none runs, its events": {false, "--events", "does not answer any more"},
+		"another one runs":      {true, "--json", "the server was started again while the code ran: what became of it is not known"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newReplaced(t)
+			p.forgets = true
+			s := p.start("--addr", "127.0.0.1:0", "--backend", "runner")
+			s.serves()
+			began := filepath.Join(p.home, "began")
+			bin, err := exec.LookPath("coppice")
+			require.NoError(t, err)
+			code := fmt.Sprintf("import time; open(%q, 'w').close(); time.sleep(60)", began)
+			cmd := exec.Command(bin, "run", "--session", "k", tc.form, "-c", code)
+			cmd.Env = append(os.Environ(), "HOME="+p.home, "COPPICE_HOME="+p.home, "GORACE=atexit_sleep_ms=0")
+			cmd.Dir = p.home
+			var out, told strings.Builder
+			cmd.Stdout, cmd.Stderr = &out, &told
+			require.NoError(t, cmd.Start())
+			require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, patience, 20*time.Millisecond)
+			s.kill()
+			if tc.again {
+				p.start("--addr", "127.0.0.1:0", "--backend", "runner").serves()
+			}
+			var exit *exec.ExitError
+			require.ErrorAs(t, cmd.Wait(), &exit, out.String())
+			require.Equal(t, 70, exit.ExitCode(), told.String())
+			require.Contains(t, told.String(), tc.told)
+			require.Contains(t, told.String(), "before you run it again")
+			lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+			var last messages.Result // the whole of --json, and the last line of --events
+			require.NoError(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+			require.Equal(t, messages.OutcomeLost, last.Outcome)
+			require.Contains(t, last.Reason, tc.told)
 		})
 	}
 }

@@ -47,9 +47,14 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 	}
 	questions := &questioner{c: c, id: e.ID, ask: ask}
 	defer questions.wait()
-	result, err := a.writeEvents(ctx, questions.of(ctx, c.Run(ctx, e)), coppice.Request{Cells: cells, Timeout: timeout}, f, starting)
-	if err != nil {
+	reads := f.json || f.events
+	end := concluded{exec: messages.Execute{ID: e.ID, Key: messages.SessionKey{Session: e.Session, Cwd: e.Cwd}, Cells: cells}, reads: reads}
+	result, err := a.writeEvents(ctx, end.of(ctx, questions.of(ctx, c.Run(ctx, e))), coppice.Request{Cells: cells, Timeout: timeout}, f, starting)
+	switch {
+	case err != nil:
 		return console.ServerFailure(err)
+	case end.err != nil && (reads || result.Outcome == ""): // else it was drawn
+		return &console.Exit{Code: console.Lost, Err: end.err}
 	}
 	if begins(result) && result.Outcome == messages.OutcomeError && !f.reset && !f.json && !f.events {
 		a.Err.Lines(fmt.Sprintf("coppice: %q is a new session of the server, in %s", f.session, cmp.Or(cwd, "the folder of "+f.workspace)))

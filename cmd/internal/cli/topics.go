@@ -13,7 +13,8 @@ func topics() []*cobra.Command {
   1    a cell raised, or a tool failed
   2    the command line is wrong, and nothing was run; or what cells show could not
        be written to a notebook
-  70   the kernel was lost, or the code never reached one
+  70   the kernel was lost, or the code never reached one; or the coppice serve
+       that had it was killed, and what became of the code is not known
   124  the timeout passed
   130  cancelled: Ctrl-C, or the reader of the output left
 

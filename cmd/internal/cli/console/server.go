@@ -26,15 +26,21 @@ func (c *Console) WithServer(do func(*client.Client) error) error {
 // ServerFailure ends a command that a server said no to, or that found none: it is what
 // Command.Errors is for those who use WithServer.
 func ServerFailure(err error) error {
-	told, isTold := errors.AsType[*client.Error](err)
 	switch {
 	case Decided(err):
 		return err
 	case errors.Is(err, client.ErrNoServer):
 		return fmt.Errorf("%w: coppice serve", err)
-	case isTold && (told.Code == "bad_request" || told.Code == "not_found" && strings.Contains(told.Message, "workspace")):
+	case WrongRequest(err):
 		return &Exit{Code: Usage, Err: err}
 	default:
 		return err
 	}
+}
+
+// WrongRequest reports whether err is a server's that found the request itself wrong, or the name
+// of a workspace in it: the command line is.
+func WrongRequest(err error) bool {
+	told, is := errors.AsType[*client.Error](err)
+	return is && (told.Code == "bad_request" || told.Code == "not_found" && strings.Contains(told.Message, "workspace"))
 }
