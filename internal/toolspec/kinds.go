@@ -1,6 +1,10 @@
 package toolspec
 
-import "maps"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // The bounds of what a tool may ask for.
 const (
@@ -103,6 +107,7 @@ var outputCommon = map[string]rule{
 
 // ofKind checks an object whose "type" says which further keys it has.
 func ofKind(what string, common map[string]rule, kinds map[string]map[string]rule) check {
+	known := strings.Join(slices.Sorted(maps.Keys(kinds)), ", ")
 	rules := make(map[string]map[string]rule, len(kinds))
 	for kind, extra := range kinds {
 		rules[kind] = maps.Clone(common)
@@ -115,14 +120,14 @@ func ofKind(what string, common map[string]rule, kinds map[string]map[string]rul
 			return
 		}
 		kind, _ := m["type"].(string)
-		if known, ok := rules[kind]; ok {
-			checkKeys(p, path, m, known)
+		if keys, ok := rules[kind]; ok {
+			checkKeys(p, path, m, keys)
 			return
 		}
 		if _, there := m["type"]; there {
-			p.add(path+".type", "%s is not a type of %s", shown(m["type"]), what)
+			p.add(path+".type", "%s is not a type of %s; the types are %s", shown(m["type"]), what, known)
 		} else {
-			p.add(path+".type", "the key is missing")
+			p.add(path+".type", "the key is missing; the types of %s are %s", what, known)
 		}
 	}
 }

@@ -122,7 +122,12 @@ func (a *app) validateCommand() *cobra.Command {
 		Long: `Make twelve checks: the files, tool.json, the environment, the start, /schema
 against tool.json, a run with sample inputs, its outputs, the stream, the
 fixtures in the folder reference, and the end. The exit code is 1 when a check
-failed; warnings do not count. With --all and --json there is one report a line.`,
+failed; warnings do not count. With --all and --json there is one report a line.
+
+The type of an input in tool.json is one of text, textarea, code, markdown,
+number, slider, checkbox, toggle, select, radio, multiselect, tags, autocomplete,
+date, time, datetime, date_range, file, image, audio, colour, json, table,
+map_point, map_bbox, map_polygon, map_multipoint and hidden.`,
 		Args:   console.Arguments{Most: console.Any},
 		Errors: a.failure,
 		Run: func(ctx context.Context, args []string) error {
