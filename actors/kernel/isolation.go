@@ -70,7 +70,8 @@ type Isolation struct {
 	// IsolationUser it is understood. Such a session has a folder of its own, to which
 	// HOME and TMPDIR point, and is in a group that the folders of Write are opened to,
 	// by access lists: what it makes there belongs to its user, and what was there keeps
-	// its permissions. It takes root, and an interpreter that all users can reach.
+	// its permissions. All programs of a workspace have one such user. It takes root, and an
+	// interpreter that all users can reach.
 	Users bool
 }
 

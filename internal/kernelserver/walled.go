@@ -58,7 +58,7 @@ func (s *Server) confined(o Options, dir private, p process.Options) (_ process.
 	}
 	command := sandbox.Command{Path: p.Path, Args: p.Args, Dir: p.Dir, Files: p.ExtraFiles, Env: p.Env, Bounds: sandbox.Bounds{Files: p.NoFile}}
 	if o.wrapped() && p.User != nil {
-		command, p.User = o.becoming(command, p.User), nil
+		command, p.User = command.As(o.Runtime.Path, p.User.UID, p.User.GID, p.User.Groups...), nil
 	}
 	c, started, err := rules.Wrap(command)
 	if err != nil {
@@ -72,27 +72,6 @@ func (s *Server) confined(o Options, dir private, p process.Options) (_ process.
 		p.Confine = rules.Confine // by no name: it is the only one with this directory
 	}
 	return p, started, nil
-}
-
-// become has what it runs be another user's: who makes namespaces has to be root.
-const become = `import os, sys
-uid, gid, *groups = map(int, sys.argv[1].split(":"))
-os.setgroups(groups)
-os.setresgid(gid, gid, gid)
-os.setresuid(uid, uid, uid)
-os.chdir(sys.argv[2])
-os.execv(sys.argv[3], sys.argv[3:])
-`
-
-// becoming is a command that is run as a user, in a folder that may be that user's alone.
-func (o Options) becoming(c sandbox.Command, u *process.User) sandbox.Command {
-	who := fmt.Sprintf("%d:%d", u.UID, u.GID)
-	for _, g := range u.Groups {
-		who += fmt.Sprintf(":%d", g)
-	}
-	c.Args = append([]string{"-I", "-S", "-c", become, who, c.Dir, c.Path}, c.Args...)
-	c.Path, c.Dir = o.Runtime.Path, "/"
-	return c
 }
 
 // place is where a gateway listens: a port that was free just now or, where it can open none

@@ -14,7 +14,8 @@
 //	             programs need; permissions, owners, times and attributes of files are
 //	             changed in the folders that may be written, and files are watched (inotify)
 //	             in those and in the ones that [Rules.Read] names, by a broker
-//	user         and a user of its own for each session, see package users
+//	user         and a user of its own for each session, and one for all programs of a
+//	             workspace, see package users
 //	bubblewrap   in place of that, file system, network, IPC and shared memory of its
 //	             own, by namespaces; with [Rules.Users] the users too
 //	gvisor       a kernel of its own: a process of gVisor (the program runsc) serves the

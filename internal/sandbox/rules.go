@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -112,6 +113,37 @@ type Bounds struct {
 	// AddressSpace is how many bytes it may map, Files how many files it may have open,
 	// and FileSize how long a file it may make.
 	AddressSpace, Files, FileSize uint64
+}
+
+// become has what it runs be another user's. It stands behind the walls: who makes namespaces has
+// to be root.
+const become = `import os, sys
+uid, gid, *groups = map(int, sys.argv[1].split(":"))
+os.setgroups(groups)
+os.setresgid(gid, gid, gid)
+os.setresuid(uid, uid, uid)
+try:  # what bubblewrap lets be inherited, which nothing does without new rights
+    import ctypes
+    ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522), (ctypes.c_uint32 * 6)())
+except (ImportError, OSError, AttributeError):
+    pass
+try:
+    os.chdir(sys.argv[2])
+    os.execv(sys.argv[3], sys.argv[3:])
+except OSError as err:
+    sys.exit(f"{err.filename or sys.argv[3]}: {err.strerror}")
+`
+
+// As returns the command that python, behind the walls, has a user run, in a folder that may be
+// that user's alone. It takes [Rules.Users].
+func (c Command) As(python string, uid, gid int, groups ...int) Command {
+	who := fmt.Sprintf("%d:%d", uid, gid)
+	for _, g := range groups {
+		who += fmt.Sprintf(":%d", g)
+	}
+	c.Args = append([]string{"-I", "-S", "-c", become, who, cmp.Or(c.Dir, "/"), c.Path}, c.Args...)
+	c.Path, c.Dir = python, "/"
+	return c
 }
 
 // system is what programs need to run at all.

@@ -58,7 +58,7 @@ func Describe(l Level) string {
 	case Seccomp:
 		return Describe(Landlock) + "; seccomp: system calls by rules, no sockets of the network"
 	case User:
-		return Describe(Seccomp) + "; a user of its own for each session"
+		return Describe(Seccomp) + "; a user of its own for each session, and one for programs"
 	case GVisor:
 		return "gVisor: a kernel of its own in a process of the host, with file system, network, IPC and processes of its own"
 	default:

@@ -1,19 +1,25 @@
 package escape_test
 
 import (
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
+	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/environment"
+	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/workspace"
 	"github.com/coppice-run/coppice/workspace/procs"
 )
@@ -38,13 +44,17 @@ print(json.dumps({
 // a session, stands behind the walls of the rung, and has none of the rights with which
 // the fork server there makes sessions other users.
 func TestProgramsOfAWorkspace(t *testing.T) {
+	all := []coppice.Isolation{{Level: kernel.IsolationBubblewrap, Users: true}}
 	for _, rung := range rungs[position(kernel.IsolationSeccomp):position(kernel.IsolationGVisor)] {
-		if why := environment.LacksRung(rung); why != nil {
-			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+		all = append(all, coppice.Isolation{Level: rung})
+	}
+	for _, i := range all {
+		if why := lacksAny(i); why != nil {
+			t.Logf("RUNG %s as uid %d: not here: %v", called(i), os.Geteuid(), why)
 			continue
 		}
-		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // as the other tables
-			h := host(t, python(t), rung, shared(t), func(o *coppice.Options) { o.Home = shared(t) })
+		t.Run(called(i), func(t *testing.T) { //nolint:paralleltest // as the other tables
+			h := host(t, python(t), i.Level, shared(t), func(o *coppice.Options) { o.Home, o.Isolation.Users = shared(t), i.Users })
 			w, err := h.Workspace(t.Context(), "w", workspace.Options{})
 			require.NoError(t, err)
 			for name, terminal := range map[string]*procs.Size{"pipes": nil, "terminal": {}} {
@@ -64,21 +74,93 @@ func TestProgramsOfAWorkspace(t *testing.T) {
 	}
 }
 
+// lacksAny says why an isolation cannot be had here.
+func lacksAny(i coppice.Isolation) error {
+	why := environment.LacksRung(i.Level)
+	if why == nil && i.Users {
+		why = environment.LacksRung(kernel.IsolationUser)
+	}
+	return why
+}
+
+// called is the name of an isolation's rung, and what it has besides.
+func called(i coppice.Isolation) string {
+	if i.Users {
+		return i.Level + " with users"
+	}
+	return i.Level
+}
+
+// withUsers are the isolations on which sessions have users of their own.
+var withUsers = []coppice.Isolation{{Level: kernel.IsolationUser}, {Level: kernel.IsolationBubblewrap, Users: true}}
+
+// TestProgramsHaveAUser: where sessions have users of their own, the programs of a workspace have
+// one of theirs. It reaches nothing of the host's user, each can use what the others make in the
+// folder, and nothing is left of it when the workspace ends.
+func TestProgramsHaveAUser(t *testing.T) {
+	for _, i := range withUsers {
+		if why := lacksAny(i); why != nil {
+			t.Logf("RUNG %s as uid %d: not here: %v", called(i), os.Geteuid(), why)
+			continue
+		}
+		for name, backend := range map[string]coppice.Backend{"runner": coppice.Runner(coppice.RunnerOptions{Spares: -1}), "gateway": coppice.Gateway(coppice.GatewayOptions{WarmKernels: -1})} {
+			if name == "gateway" && (lacks(t, kernel.IsolationUser) != nil || i.Users && !full) { // which is behind the same walls
+				continue
+			}
+			t.Run(called(i)+" "+name, func(t *testing.T) { //nolint:paralleltest // as the other tables
+				path, packages := python(t), []string(nil)
+				if name == "gateway" {
+					path, packages = kernelsOn(t, kernel.IsolationUser)
+				}
+				h := host(t, path, i.Level, shared(t), func(o *coppice.Options) {
+					o.Home, o.Backend, o.Isolation.Users = shared(t), backend, i.Users
+					o.Isolation.Read = packages
+				})
+				w, err := h.Workspace(t.Context(), "w", workspace.Options{})
+				require.NoError(t, err)
+				run := func(code string) string {
+					p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{python(t), "-c", "import os, socket, tempfile\n" + code}})
+					require.NoError(t, err)
+					return strings.TrimSpace(printed(t, p))
+				}
+				secret := filepath.Join("/dev/shm", "coppice-"+rand.Text())
+				require.NoError(t, os.WriteFile(secret, []byte("secret"), 0o600))
+				t.Cleanup(func() { require.NoError(t, os.Remove(secret)) })
+				dir := shared(t)
+				l, err := net.Listen("unix", filepath.Join(dir, "s"))
+				require.NoError(t, err)
+				t.Cleanup(func() { require.NoError(t, l.Close()) })
+				require.Contains(t, run(fmt.Sprintf("open(%q)", secret)), "Error: [Errno")
+				require.Contains(t, run(fmt.Sprintf("socket.socket(socket.AF_UNIX).connect(%q)", l.Addr())), "Error: [Errno")
+
+				uid := run("open('made', 'w').write('by a program'); os.mkdir('folder'); print(os.getuid(), os.stat(tempfile.gettempdir()).st_uid == os.getuid(), os.environ['HOME'] == tempfile.gettempdir())")
+				uid, rest, _ := strings.Cut(uid, " ")
+				require.Equal(t, "True True", rest)
+				require.NotEqual(t, "0", uid)
+				require.Equal(t, uid, run("print(os.getuid(), file=open('/dev/stdout', 'w'))"), "one user for all programs, who may open their output anew")
+				s := h.Session("s", coppice.InWorkspace("w"))
+				r := call(t, s, "import os\nopen('folder/of a session', 'w').write('by a session')\nopen('made', 'a').write(', and a session')\nprint(os.getuid())")
+				require.Equal(t, messages.OutcomeOK, r.Outcome, r.Text)
+				require.NotEqual(t, uid, strings.TrimSpace(r.Text))
+				require.Equal(t, "by a program, and a session by a session", run("print(open('made').read(), open('folder/of a session').read()); os.remove('folder/of a session'); os.rmdir('folder')"))
+
+				run("import subprocess; subprocess.Popen(['sleep', '1000'], stdout=-3, stderr=-3, start_new_session=True)")
+				require.NoError(t, w.End(t.Context()))
+				number, err := strconv.Atoi(uid)
+				require.NoError(t, err)
+				_, err = unix.Getpriority(unix.PRIO_USER, number)
+				require.ErrorIs(t, err, unix.ESRCH, "nothing runs as the user of the programs")
+			})
+		}
+	}
+}
+
 // asProgram has the code of a session run as a program.
 const asProgram = "import json, sys\ndef display(d, raw): print(json.dumps(d['application/json']), flush=True)\n"
 
-// programsShare is what programs of two workspaces share besides what sessions do: they
+// programsShare is what programs of two workspaces share besides what sessions do, where they
 // are all of the host's user, without any rights of it.
 var programsShare = map[string]map[string]string{
-	kernel.IsolationUser: {
-		"enter a folder": "Landlock does not keep from a folder, but from what is in it", "look at a file": "and not from the size and the times of a file",
-		"connect to a socket with a path": "Landlock knows no sockets with paths yet",
-		"read shared memory":              "/dev/shm is that of the machine, and of one user", "write shared memory": "as said", "remove shared memory": "as said",
-		"list descriptors": "the numbers alone: what they lead to cannot be read", "read a limit": "everyone may, of a process of the same user",
-		"become the user": "it is the user already",
-		"become root":     "it is root already, which is worth nothing without rights",
-		"join the group":  "it is in the group already",
-	},
 	kernel.IsolationBubblewrap: {
 		"list the folders of all": "there is no other than its own",
 		"list descriptors":        "the numbers alone: what they lead to cannot be read", "read a limit": "everyone may, of a process of the same user",
@@ -90,13 +172,14 @@ var programsShare = map[string]map[string]string{
 
 // TestProgramsOfNeighbours has a program of one workspace attack one of another.
 func TestProgramsOfNeighbours(t *testing.T) {
-	for _, rung := range []string{kernel.IsolationUser, kernel.IsolationBubblewrap} {
-		if why := environment.LacksRung(rung); why != nil {
-			t.Logf("RUNG %s as uid %d: not here: %v", rung, os.Geteuid(), why)
+	for _, i := range append([]coppice.Isolation{{Level: kernel.IsolationBubblewrap}}, withUsers...) {
+		if why := lacksAny(i); why != nil {
+			t.Logf("RUNG %s as uid %d: not here: %v", called(i), os.Geteuid(), why)
 			continue
 		}
+		rung := called(i)
 		t.Run(rung, func(t *testing.T) { //nolint:paralleltest // as the other tables
-			h := host(t, python(t), rung, shared(t), func(o *coppice.Options) { o.Home = shared(t) })
+			h := host(t, python(t), i.Level, shared(t), func(o *coppice.Options) { o.Home, o.Isolation.Users = shared(t), i.Users })
 			begin := func(name, code string) *workspace.Process {
 				w, err := h.Workspace(t.Context(), name, workspace.Options{})
 				require.NoError(t, err)

@@ -127,4 +127,8 @@ type Behind struct {
 	// Name says what Thread does: processes of one owner behind the same wall share what
 	// owns them. "": each has its own.
 	Name string
+	// User is whom the program runs as; nil: as the host does. Becomes: what is started in its place
+	// does so as the host, and has the program become the user.
+	User    *process.User
+	Becomes bool
 }

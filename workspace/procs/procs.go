@@ -96,6 +96,7 @@ func look(o Options) (string, error) {
 func (p *Process) start(program string) error {
 	args := p.o.Args[1:]
 	po := process.Options{Env: p.o.Env, Dir: p.o.Dir, AddressSpace: p.o.Memory, MaxFiles: p.o.Files, FileSize: p.o.FileSize, Groups: p.o.Groups, Owner: p.o.Owner, Mark: p.o.Mark, Part: p.o.Part}
+	var user *process.User
 	if p.o.Wall != nil {
 		b, err := p.o.Wall(Program{
 			Path: program, Args: args, Dir: p.o.Dir, Env: p.o.Env, Terminal: p.o.Terminal != nil, Memory: p.o.Memory, Files: p.o.Files, FileSize: p.o.FileSize,
@@ -110,7 +111,10 @@ func (p *Process) start(program string) error {
 		if po.Env = append(slices.Clip(po.Env), b.Env...); b.Sealed {
 			po.Env, po.AddressSpace, po.MaxFiles, po.FileSize = b.Env, 0, 0, 0
 		}
-		p.signal, p.over = b.Signal, b.Over
+		p.signal, p.over, user = b.Signal, b.Over, b.User
+		if !b.Becomes {
+			po.User = user
+		}
 	}
 	po.Path, po.Args = program, args
 	var theirs, ours []*os.File // the ends of pipes
@@ -141,6 +145,9 @@ func (p *Process) start(program string) error {
 			}
 		}
 	}
+	if err == nil && user != nil {
+		err = hand(theirs, user)
+	}
 	if err == nil {
 		p.p, err = process.Start(po)
 	}
@@ -158,6 +165,17 @@ func (p *Process) start(program string) error {
 		pumps.Go(func() { p.pump(kind, f) }) // ends with the output; wait joins it
 	}
 	go p.wait(&pumps, outs) // ends with the process, whose end is the caller's; done is its join
+	return nil
+}
+
+// hand gives descriptors to whom the process runs as: a program that opens /dev/stdout anew is
+// asked for the permissions of the pipe.
+func hand(all []*os.File, u *process.User) error {
+	for _, f := range all {
+		if err := f.Chown(u.UID, u.GID); err != nil {
+			return fmt.Errorf("hand its output to user %d: %w", u.UID, err)
+		}
+	}
 	return nil
 }
 

@@ -2,7 +2,6 @@ package jupyter
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -44,12 +43,11 @@ type confinement struct {
 	rules sandbox.Rules
 	env   []string
 	user  *walls.User // whom all of them run as; nil: the host's
-	users *walls.Users
 }
 
 // confined returns that of a gateway: where the system's folder for temporary files is closed
 // to it, with one that only it and its kernels use.
-func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, folders *walls.Folders, out *walls.Egress) (c confinement, err error) {
+func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, folders *walls.Folders, out *walls.Egress, users *walls.Pool) (c confinement, err error) {
 	i := walls.Isolation(asks)
 	if i.Level == "" {
 		i.Level = kernel.IsolationOff
@@ -75,7 +73,7 @@ func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, fold
 		return c, err
 	}
 	if c.rules.Users {
-		if err := c.become(ctx, rt.Path, temp); err != nil {
+		if err := c.become(ctx, rt.Path, temp, users); err != nil {
 			return c, fmt.Errorf("give the kernels a user of their own: %w", err)
 		}
 		temp = c.user.Folder()
@@ -86,18 +84,16 @@ func confined(ctx context.Context, rt pyenv.Runtime, asks kernel.Isolation, fold
 }
 
 // become holds a user for the gateway.
-func (c *confinement) become(ctx context.Context, python, temp string) error {
+func (c *confinement) become(ctx context.Context, python, temp string, pool *walls.Pool) error {
 	err := walls.Reachable(python)
-	if err == nil {
-		c.users, err = walls.OpenUsers(ctx, python, temp, c.rules)
-	}
 	if err != nil {
 		return err
 	}
-	if c.user, err = c.users.Lease(); err != nil {
-		return errors.Join(err, c.users.Close())
+	all, err := pool.Open(ctx, python, temp, c.rules)
+	if err == nil {
+		c.user, err = all.Lease()
 	}
-	return nil
+	return err
 }
 
 // set sets a variable of the environment.
@@ -115,10 +111,8 @@ func (c *confinement) process() *process.User {
 }
 
 // over gives the user back, when the gateway is gone: what it still runs is ended.
-func (c *confinement) over() error {
-	if c.users == nil {
-		return nil
+func (c *confinement) over() {
+	if c.user != nil {
+		c.user.GiveUp()
 	}
-	c.user.GiveUp()
-	return c.users.Close()
 }

@@ -266,7 +266,7 @@ func (p *provided) Isolation() (level, description string) { return p.level, p.d
 
 // Confine puts a program behind the walls that the kernels are behind.
 func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
-	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress)
+	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress, &p.Server.users)
 }
 
 // Brood returns what the gateway runs in where that has a kernel of its own, and with it its
@@ -319,11 +319,11 @@ func (p *provided) Kept() (kept bool, why string) {
 // Lasts says that sessions outlive Shutdown, too.
 func (p *provided) Lasts() {}
 
-// Close removes the folders of what stands behind walls, and leaves what was not started to
+// Close gives the users of what stands behind walls back, removes its folders, and leaves what was not started to
 // another host.
 func (p *provided) Close() error {
 	p.Backend.heirs.release()
-	return errors.Join(p.Server.folders.Remove(), p.Server.egress.Close())
+	return errors.Join(p.Server.users.Close(), p.Server.folders.Remove(), p.Server.egress.Close())
 }
 
 // Process returns the gateway.

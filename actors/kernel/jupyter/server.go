@@ -139,6 +139,7 @@ type Server struct {
 	packages []pyenv.Package // belongs to Run
 
 	folders walls.Folders // of what stands behind walls
+	users   walls.Pool    // of gateways and of programs
 	egress  walls.Egress  // likewise
 
 	leaving atomic.Bool
@@ -223,11 +224,11 @@ func (s *Server) runOn(ctx context.Context, rt pyenv.Runtime, up func(pid int)) 
 			return stopped(ctx, err)
 		}
 	}
-	behind, err := confined(ctx, rt, s.o.Isolation, &s.folders, &s.egress)
+	behind, err := confined(ctx, rt, s.o.Isolation, &s.folders, &s.egress, &s.users)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, behind.over()) }()
+	defer behind.over()
 	server, err := kernelserver.Launch(ctx, kernelserver.Options{
 		Runtime: rt, Env: behind.env, Rules: behind.rules, User: behind.process(), JupyterServer: pyenv.JupyterServerOnly(packages), Start: s.o.Start, Owner: s.o.Owner, Fork: !s.o.NoFork,
 	})

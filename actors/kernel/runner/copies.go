@@ -308,7 +308,7 @@ func (s *Server) Waiting(prefix string) []string {
 // groups, too: all sessions are to be closed before.
 func (s *Server) Close() error {
 	s.copies.close()
-	return errors.Join(s.keep.close(), s.closeGroups(), s.closeUsers(), s.folders.Remove(), s.egress.Close())
+	return errors.Join(s.keep.close(), s.closeGroups(), s.users.Close(), s.folders.Remove(), s.egress.Close())
 }
 
 // MemoryOf returns what the copy that waits under a name occupies, in bytes: the

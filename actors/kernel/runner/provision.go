@@ -205,7 +205,7 @@ func (p *provided) Isolation() (level, description string) { return p.level, p.d
 // Confine puts a program behind the walls that the sessions are behind. Their temporary
 // folder is the program's, where the system's own is closed to it.
 func (p *provided) Confine(program kernel.Program) (kernel.Confined, error) {
-	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress)
+	return walls.Isolation(p.Server.o.Isolation).Confine(program, p.Server.o.Owner.Interpreter(), &p.Server.folders, &p.Server.egress, &p.Server.users)
 }
 
 // Refused returns the hosts of the network that were asked for and refused.

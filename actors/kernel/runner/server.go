@@ -90,8 +90,8 @@ type Server struct {
 
 	mu    sync.Mutex
 	trees []*cgroup.Tree // what Close removes
-	pools []*userPool    // what Close gives back
 
+	users   walls.Pool    // of sessions and programs; Close gives them back
 	folders walls.Folders // of confined sessions and programs; Close removes them
 	egress  walls.Egress  // of theirs; Close closes it
 }
@@ -286,28 +286,11 @@ func (s *Server) openUsers(ctx context.Context, python string, rules sandbox.Rul
 	if err != nil {
 		return nil, err
 	}
-	all, err := walls.OpenUsers(ctx, python, temp, rules)
+	all, err := s.users.Open(ctx, python, temp, rules)
 	if err != nil {
 		return nil, err
 	}
-	p := &userPool{all, s.o.Mark}
-	s.mu.Lock()
-	s.pools = append(s.pools, p)
-	s.mu.Unlock()
-	return p, nil
-}
-
-// closeUsers gives the users back, when all sessions are gone.
-func (s *Server) closeUsers() error {
-	s.mu.Lock()
-	pools := s.pools
-	s.pools = nil
-	s.mu.Unlock()
-	var err error
-	for _, p := range pools {
-		err = errors.Join(err, p.Close())
-	}
-	return err
+	return &userPool{all, s.o.Mark}, nil
 }
 
 // resolve finds the interpreter. One that has served is taken again, whatever a look

@@ -68,7 +68,7 @@ func (i Isolation) Active() (level, description string, err error) {
 	}
 	description = sandbox.Describe(l)
 	if i.hasUsers(l) && l != sandbox.User {
-		description += "; a user of its own for each session"
+		description += "; a user of its own for each session, and one for programs"
 	}
 	return l.String(), description, nil
 }

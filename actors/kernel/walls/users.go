@@ -28,8 +28,69 @@ type User struct {
 	of *Users
 }
 
-// OpenUsers prepares users for what stands behind rules, with folders in temp. It takes root.
-func OpenUsers(ctx context.Context, python, temp string, rules sandbox.Rules) (*Users, error) {
+// Pool has the users of one backend, those of its sessions and that of its programs: all are of
+// one group, so that each can use what the others make in the folders that may be written. They
+// are opened when they are first asked for. The zero value is ready to use; any goroutine may
+// call the methods.
+type Pool struct {
+	mu       sync.Mutex
+	users    *Users // nil: they were not opened; guarded by mu
+	programs *User  // whom all programs run as; nil: there was none; guarded by mu
+	closed   bool   // guarded by mu
+}
+
+// Open returns the users for what stands behind rules, with folders in temp. python is one that
+// they can reach. It takes root.
+func (p *Pool) Open(ctx context.Context, python, temp string, rules sandbox.Rules) (*Users, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.openLocked(ctx, python, temp, rules)
+}
+
+// Program returns whom programs run as, all of them: like what one has made in a workspace, what
+// it has left running there is the next one's too.
+func (p *Pool) Program(ctx context.Context, python, temp string, rules sandbox.Rules) (*User, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u, err := p.openLocked(ctx, python, temp, rules)
+	if err == nil && p.programs == nil {
+		p.programs, err = u.Lease()
+	}
+	return p.programs, err
+}
+
+func (p *Pool) openLocked(ctx context.Context, python, temp string, rules sandbox.Rules) (*Users, error) {
+	if p.closed {
+		return nil, errors.New("hold a user: they were given back")
+	}
+	if p.users != nil {
+		return p.users, nil
+	}
+	err := Reachable(python)
+	if err == nil {
+		p.users, err = openUsers(ctx, python, temp, rules)
+	}
+	return p.users, err
+}
+
+// Close gives them back, when all that had one is gone; what programs have left is ended.
+func (p *Pool) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	if p.users == nil {
+		return nil
+	}
+	if p.programs != nil {
+		p.programs.GiveUp()
+	}
+	err := p.users.close()
+	p.users, p.programs = nil, nil
+	return err
+}
+
+// openUsers prepares users for what stands behind rules, with folders in temp. It takes root.
+func openUsers(ctx context.Context, python, temp string, rules sandbox.Rules) (*Users, error) {
 	if err := os.Chmod(temp, 0o711); err != nil { //nolint:gosec // others pass through to what is theirs, and see nothing
 		return nil, fmt.Errorf("make a folder for the users of sessions: %w", err)
 	}
@@ -44,19 +105,19 @@ func OpenUsers(ctx context.Context, python, temp string, rules sandbox.Rules) (*
 		}
 		undo, err := users.Grant(dir, block.Group())
 		if err != nil {
-			return nil, errors.Join(err, u.Close())
+			return nil, errors.Join(err, u.close())
 		}
 		u.undo = append(u.undo, undo)
 		if undo, err = users.Pass(dir, block.Group()); err != nil {
-			return nil, errors.Join(err, u.Close())
+			return nil, errors.Join(err, u.close())
 		}
 		u.undo = append(u.undo, undo)
 	}
 	return u, nil
 }
 
-// Close gives the users back, when all that had one is gone.
-func (u *Users) Close() error {
+// close gives the users back, when all that had one is gone.
+func (u *Users) close() error {
 	u.ends.Wait() // each is bounded
 	var err error
 	for _, undo := range u.undo {
