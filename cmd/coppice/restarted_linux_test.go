@@ -138,7 +138,7 @@ func TestAServerThatDoesNotComeUp(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	defer func() { require.NoError(t, taken.Close()) }()
-	page := filepath.Join(p.home, "run", "serve.html") // the page to sign in
+	page := filepath.Join(p.home, ".coppice", "run", "serve.html") // the page to sign in
 	for name, tc := range map[string]struct {
 		args  []string
 		spoil func() (mend func())

@@ -180,6 +180,9 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := cmp.Or(f.checkRetention(), f.saved.check()); err != nil {
 		return err
 	}
+	if err := a.CheckPlace(ctx, f.Python, f.cwd); err != nil {
+		return err
+	}
 	path, err := client.RecordPath(client.FindOptions{Env: a.Env})
 	if err != nil {
 		return err
@@ -235,25 +238,33 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	if err != nil {
 		return nil, err
 	}
-	defer in.end(host)
+	defer host.End()
 	if err := a.TellTools(ctx, f.tools); err != nil {
 		a.Err.Lines("coppice: " + err.Error()) // it serves sessions all the same
 	}
 	f.hibernate.tellAsleep(ctx, a.Console, host.Options(), filepath.Dir(path))
 	m.tree.Show(host.Snapshot)
+	asked := ctx
+	unserved := func(err error, api *httpapi.API) error { // the calls that run are not cancelled with it
+		in.leave(asked, host)
+		if api != nil {
+			err = errors.Join(err, api.Close())
+		}
+		return err
+	}
 	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Why: f.Chosen, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
 	if err != nil {
-		return nil, err
+		return nil, unserved(err, nil)
 	}
 	if err := api.TakeOver(in.leftExecutions()); err != nil {
-		return nil, errors.Join(err, api.Close())
+		return nil, unserved(err, api)
 	}
 	m.hibernated(api.Hibernated)
 	v.Show(source(host.Host, api, host.Options().MaxSessions))
 	defer v.Close()
 	page, err := liveview.Mounts(liveview.Options{Version: version.Read().Version, Cwd: api.Cwd(), Vitals: v})
 	if err != nil {
-		return nil, errors.Join(err, api.Close())
+		return nil, unserved(err, api)
 	}
 	sandboxes, more := f.dialect(host.Host, keeps, logger)
 	defer sandboxes.Close()
@@ -261,7 +272,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	defer kernels.Close()
 	tools, err := f.mcp.open(a, host, api.Cwd())
 	if err != nil {
-		return nil, errors.Join(err, api.Close())
+		return nil, unserved(err, api)
 	}
 	defer tools.Close()
 	mounts := slices.Concat(api.Mounts(), page, more, also, tools.Mounts(),
@@ -272,24 +283,27 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 	mounts = f.member.wrap(mounts, &so, sandboxes, kernels, tools)
 	server, err := a.listen(ctx, f, path, so, in, mounts)
 	if err != nil {
-		return nil, errors.Join(err, api.Close())
+		return nil, unserved(err, api)
 	}
 	if err := f.member.join(ctx, server, so, mounts); err != nil {
-		return nil, errors.Join(err, server.Close(), api.Close())
+		return nil, unserved(errors.Join(err, server.Close()), api)
 	}
 	end, err := f.debug(ctx, sandboxes, logger)
 	if err != nil {
-		return nil, errors.Join(err, server.Close(), api.Close())
+		return nil, unserved(errors.Join(err, server.Close()), api)
 	}
 	ctx, endFar, err := a.listenFar(ctx, &f, host.Host, logger)
 	if err != nil {
-		return nil, errors.Join(err, server.Close(), end(), api.Close())
+		return nil, unserved(errors.Join(err, server.Close(), end()), api)
 	}
 	serving, drained := a.drainFirst(ctx, f.member)
 	serving, endNodes := f.member.serve(serving)
 	l := &leaving{app: a, host: host, api: api, server: server, gate: gate}
 	next, err = a.serveUntil(serving, f, l, path, in)
 	drained()
+	if !l.served {
+		in.leave(asked, host)
+	}
 	err = errors.Join(err, endNodes(), endFar(), end(), api.Close())
 	if next != nil && err != nil { // what was left has no other owner: it is gone on with all the same
 		logger.Warn("the server that was to be replaced did not end in order", "err", err)

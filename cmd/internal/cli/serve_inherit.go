@@ -24,8 +24,6 @@ type inheritance struct {
 	owns func() bool
 	// serves is called when this process serves, and done at the end.
 	serves, done func()
-
-	served bool
 }
 
 // close lets go of it.
@@ -56,11 +54,11 @@ func (in *inheritance) leftExecutions() *httpapi.Left {
 	return in.known
 }
 
-// end ends a host: one that would serve and could not leaves the sessions to the server that
-// goes on then.
-func (in *inheritance) end(host *console.Host) {
-	if in != nil && !in.served && (in.owns == nil || in.owns()) {
+// leave has a host that would have served and could not leave what it has taken over: to the
+// server that goes on then, or, where it keeps sessions, to the next one that is started. Where ctx
+// has ended, that is not wanted of a server that nobody is to go on after.
+func (in *inheritance) leave(ctx context.Context, host *console.Host) {
+	if in == nil && ctx.Err() == nil || in != nil && (in.owns == nil || in.owns()) {
 		host.Leave()
 	}
-	host.End()
 }

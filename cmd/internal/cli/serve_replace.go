@@ -127,6 +127,7 @@ type leaving struct {
 	offer  *handover.Offer // nil: it cannot be replaced
 	folder string
 	left   *os.File // what was written down, once it has left
+	served bool     // all that a start takes was there
 
 	end   context.CancelFunc // of run
 	ended chan error

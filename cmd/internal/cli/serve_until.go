@@ -54,8 +54,8 @@ func (a *app) serveUntil(ctx context.Context, f serveFlags, l *leaving, path str
 	}
 	if in != nil {
 		in.serves()
-		in.served = true
 	}
+	l.served = true
 	l.run(ctx)
 	select {
 	case err := <-l.ended:
