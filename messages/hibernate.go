@@ -114,10 +114,13 @@ const toldNames = 8
 // String says in a line what is there and what is not, for a model.
 func (r Restored) String() string {
 	text := "The session was restored from disk: "
-	if n := len(r.Kept); n == 0 {
-		text += "no variable is as it was"
-	} else {
+	switch {
+	case len(r.Kept) > 0:
 		text += "kept are " + some(r.Kept, func(name string) string { return name })
+	case len(r.Changed)+len(r.Lost) > 0:
+		text += "no variable is as it was"
+	default:
+		text += "it had no variables"
 	}
 	if len(r.Changed) > 0 {
 		text += "; changed: " + some(r.Changed, func(c ChangedName) string { return c.Name + " (" + c.Change + ")" })

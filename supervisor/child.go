@@ -58,6 +58,9 @@ type child struct {
 	failures                []instant
 
 	lastExit *Exit         // why the last incarnation ended
+	// asked is what the incarnation was asked to end with, nil while it was not. A reset or an
+	// end counts more than that it had just hibernated: what it has left is not wanted any more.
+	asked *Exit
 	failure  *Exit         // what this incarnation failed with, if it is suspended
 	final    *Exit         // why the key is failed for good, or will be
 	after    time.Duration // with sequelAgain: the delay before the next start

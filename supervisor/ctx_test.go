@@ -209,6 +209,52 @@ func TestPrevious(t *testing.T) {
 	})
 }
 
+// TestPreviousOfOneThatHadHibernated: what it was asked for while it ended, or afterwards, says why
+// there is nothing of it.
+func TestPreviousOfOneThatHadHibernated(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen := &log{}
+		hold := make(chan struct{})
+		a := behaviour{
+			init: func(c *supervisor.Ctx) error {
+				exit, _ := c.Previous()
+				seen.add(fmt.Sprintf("%d after %v", c.Epoch(), exit))
+				return nil
+			},
+			handle: func(c *supervisor.Ctx, m any) error {
+				if w, ok := m.(supervisor.Work); ok {
+					c.Finish(w, nil)
+					return nil
+				}
+				return supervisor.Exit{Kind: messages.ExitHibernated}
+			},
+			terminate: func(*supervisor.Ctx, supervisor.Exit) { <-hold },
+		}
+		sys := startOnly(t, supervisor.SystemOptions{Children: []supervisor.Spec{
+			supervise("gate", supervisor.Options{Handler: dynamic(a)}),
+		}})
+		gate := sys.Ref("gate")
+		for n, ask := range []func(s *supervisor.Supervisor){
+			func(*supervisor.Supervisor) {},
+			func(s *supervisor.Supervisor) { s.Restart("a", supervisor.Exit{}) },
+			func(s *supervisor.Supervisor) { s.End("a", supervisor.Exit{}) },
+		} {
+			answer(t, submit(t, gate, "a", n))
+			require.True(t, sys.Ref("gate", "a").Tell("sleep"))
+			synctest.Wait()
+			in(t, gate, ask)
+			r := submit(t, gate, "a", n) // it waits for the next incarnation
+			synctest.Wait()
+			hold <- struct{}{}
+			answer(t, r)
+		}
+		require.Equal(t, []string{"1 after ", "2 after hibernated", "3 after reset", "4 after shutdown"}, seen.take())
+		close(hold)
+		stop(t, sys)
+	})
+}
+
 // cargo is a message that owns something.
 type cargo struct{ l *log }
 

@@ -16,6 +16,7 @@ func (s *Supervisor) spawn(ch *child) {
 	ch.epoch++
 	ch.startedAt, ch.upAt, ch.doneEpoch, ch.served = s.now, 0, 0, false
 	ch.next, ch.after, ch.failure, ch.revive, ch.specified = sequelOpen, 0, nil, false, false
+	ch.asked = nil
 	ch.astray = false
 	c := &incarnation{
 		sys: s.sys, parent: &s.box, slot: ch.slot, spec: ch.spec, entry: ch,
@@ -46,6 +47,9 @@ func (s *Supervisor) onUp(ch *child) {
 func (s *Supervisor) stop(ch *child, exit *Exit, next sequel) {
 	asked := ch.next != sequelOpen
 	ch.next = next
+	if !asked {
+		ch.asked = exit
+	}
 	s.toEnding(ch, exit)
 	if !asked {
 		s.endings++
@@ -153,6 +157,9 @@ func (s *Supervisor) onGone(ch *child, exit *Exit) {
 	s.moved()
 	s.room = true
 	ch.lastExit = exit
+	if exit.Kind == messages.ExitHibernated && ch.asked != nil && ch.asked.Kind != messages.ExitEvicted {
+		ch.lastExit = ch.asked
+	}
 	s.settleHand(ch, begun, exit)
 	if begun != 0 {
 		ch.ever, ch.barren = true, 0

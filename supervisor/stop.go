@@ -22,6 +22,9 @@ func (s *Supervisor) Restart(key string, exit Exit) bool {
 		exit.Kind = messages.ExitReset
 	}
 	ch.failures, ch.restarts = nil, 0
+	if ch.live == nil && ch.lastExit != nil && ch.lastExit.Kind == messages.ExitHibernated {
+		ch.lastExit = &exit
+	}
 	switch {
 	case s.draining != nil || s.ending != nil:
 	case ch.live != nil && ch.state == messages.ChildStarting && ch.anew:

@@ -126,6 +126,9 @@ func (h *handler) startOver(child string) {
 	if h.o.Hibernation != nil {
 		h.o.Hibernation.Forget(key)
 	}
+	if e := h.past.get(child); e != nil && (e.Kind == messages.ExitHibernated || e.Kind == messages.ExitEvicted) {
+		h.past.put(child, messages.Exit{Kind: messages.ExitReset}) // its state could have come back, but for this
+	}
 	if h.o.Left != nil {
 		h.o.Left(key)
 	}

@@ -125,6 +125,9 @@ func (a *Actor) freshReason(r *run) string {
 		return ""
 	}
 	if exit, ok := a.ctx.Previous(); ok && a.ctx.Served() {
+		if exit.Kind == messages.ExitHibernated && r.exec.Reset {
+			exit.Kind = messages.ExitReset // it was asleep or about to be, and is not woken for this call
+		}
 		return endReason(exit.Value())
 	}
 	return a.pastReason(r.interp)

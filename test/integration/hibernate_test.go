@@ -102,10 +102,22 @@ func TestHibernate(t *testing.T) {
 func TestWhatForgetsAHibernatedSession(t *testing.T) {
 	t.Parallel()
 	host := sleepy(t, t.TempDir(), nil)
+	// What is closed at rest is forgotten at once, and a later session of the name has no past.
+	over := []string{"", messages.SessionClosed}
+	fresh := map[string][]string{"reset": {"the session was reset"}, "reset at rest": {"the session was reset"}, "close": over, "the owner's end": over, "a call's reset": {""}}
 	for name, forget := range map[string]func(s *coppice.Session) error{
-		"reset":           func(s *coppice.Session) error { return s.Reset(t.Context()) },
-		"close":           func(s *coppice.Session) error { return s.Close(t.Context()) },
-		"a call's reset":  func(s *coppice.Session) error { r := cells("1"); r.Reset = true; run(t, s, r); return nil },
+		"reset": func(s *coppice.Session) error { return s.Reset(t.Context()) },
+		"reset at rest": func(s *coppice.Session) error {
+			gone(t, host, s)
+			return s.Reset(t.Context())
+		},
+		"close": func(s *coppice.Session) error { return s.Close(t.Context()) },
+		"a call's reset": func(s *coppice.Session) error {
+			r := cells("1")
+			r.Reset = true
+			require.Equal(t, "the session was reset", run(t, s, r).Reason)
+			return nil
+		},
 		"the owner's end": func(*coppice.Session) error { return host.ReleaseOwner(t.Context(), "leaves") },
 	} {
 		s := session(host, name)
@@ -119,6 +131,7 @@ func TestWhatForgetsAHibernatedSession(t *testing.T) {
 		got := run(t, s, cells("'x' in globals()"))
 		require.NotEqual(t, messages.StateRestored, got.State, name)
 		require.Contains(t, got.Text, "False", name)
+		require.Contains(t, fresh[name], got.Reason, name)
 	}
 	// One that another owner uses, too, stays.
 	s := session(host, "shared")
