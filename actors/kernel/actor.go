@@ -252,7 +252,7 @@ func (a *Actor) Terminate(ctx *supervisor.Ctx, exit supervisor.Exit) {
 		if outcome != messages.OutcomeOK {
 			r.stop = exit.Value().Stop()
 		}
-		r.work.Settle(a.result(r, outcome, endReason(exit.Value()), true))
+		r.work.Settle(a.stopped(r, outcome, exit))
 	}
 	a.end(exit)
 	if a.interp == nil {

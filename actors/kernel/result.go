@@ -154,6 +154,21 @@ func lostReason(err error) string {
 	return err.Error()
 }
 
+// leftReason is that of a call which goes on without this host.
+const leftReason = "the host has left the session to the next one, where the code runs on"
+
+// stopped is the result of a call under which the kernel's actor ends.
+func (a *Actor) stopped(r *run, outcome messages.Outcome, exit supervisor.Exit) messages.Result {
+	switch {
+	case !leaving(a.interp):
+		return a.result(r, outcome, endReason(exit.Value()), true)
+	case r.fresh: // that has a reason of its own
+		return a.result(r, outcome, a.freshReason(r), false)
+	default:
+		return a.result(r, outcome, leftReason, false)
+	}
+}
+
 // endReason says in words why an incarnation ended.
 func endReason(exit messages.Exit) string {
 	about := ""

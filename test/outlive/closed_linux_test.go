@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -82,6 +83,50 @@ func TestWhatIsClosedIsNotLeft(t *testing.T) {
 				}
 				require.True(t, host.Shutdown(ctx).Clean())
 			}
+		})
+	}
+}
+
+// TestWhatRunsAsAHostLeaves is cancelled here, and not lost: it goes on, with its variables.
+func TestWhatRunsAsAHostLeaves(t *testing.T) {
+	for backend, gateway := range on(false, true) {
+		t.Run(backend, func(t *testing.T) {
+			r := newRoleOf(t, gateway)
+			host := next(t, r)
+			gate := filepath.Join(r.Home, "gate")
+			results := map[string]chan messages.Result{"new": make(chan messages.Result, 1), "old": make(chan messages.Result, 1)}
+			for key, result := range results {
+				s := host.Session(key, coppice.In(r.Home))
+				if key == "old" {
+					_, err := s.Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "x = 1"}}})
+					require.NoError(t, err)
+				}
+				began := filepath.Join(r.Home, key)
+				go func() {
+					got, err := s.Execute(context.Background(), coppice.Request{ID: key, Cells: []messages.Cell{{Code: fmt.Sprintf("y = 2\nopen(%q, 'w').close()\nimport os, time\nwhile not os.path.exists(%q): time.sleep(.005)", began, gate)}, {Code: "y + 1"}}})
+					if err != nil {
+						t.Error(err)
+					}
+					result <- got
+				}()
+				require.Eventually(t, func() bool { _, err := os.Stat(began); return err == nil }, patience, 5*time.Millisecond)
+			}
+			require.True(t, host.Leave(t.Context()).Clean())
+			for key, state := range map[string]messages.State{"new": messages.StateFresh, "old": messages.StateKept} {
+				got := <-results[key]
+				require.Equal(t, messages.OutcomeCancelled, got.Outcome, got.Text)
+				require.Equal(t, state, got.State, got.Text)
+				require.NotContains(t, got.Text, "gone")
+			}
+			host = next(t, r)
+			require.NoError(t, os.WriteFile(gate, nil, 0o600))
+			for key := range results {
+				result, err := host.Session(key, coppice.In(r.Home)).Execute(t.Context(), coppice.Request{Cells: []messages.Cell{{Code: "y"}}})
+				require.NoError(t, err)
+				require.Equal(t, "2", result.Cells[0].Output, result.Text)
+				require.Equal(t, messages.StateKept, result.State)
+			}
+			require.True(t, host.Shutdown(t.Context()).Clean())
 		})
 	}
 }

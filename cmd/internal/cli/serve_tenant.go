@@ -179,7 +179,7 @@ func (t *tenants) host(ctx context.Context, o coppice.Options) (*coppice.Host, b
 func (t *tenants) part(tenant string, host *coppice.Host, keeps bool, work string, records *fleetapi.Records, m *metrics, v *vitals.Vitals) (_ *access.Part, err error) {
 	logger := t.logger.With("tenant", tenant)
 	m.tree.Show(host.Snapshot)
-	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Why: t.f.Chosen, Of: vitals.Of, Answered: v.Answered, Retention: t.f.retention, Since: t.since})
+	api, err := httpapi.New(httpapi.Options{Host: host, Cwd: work, Root: work, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Why: t.f.Chosen, Forgets: forgets(host.Options()), Of: vitals.Of, Answered: v.Answered, Retention: t.f.retention, Since: t.since})
 	if err != nil {
 		return nil, err
 	}

@@ -4,8 +4,15 @@ import (
 	"context"
 	"errors"
 
+	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
+	"github.com/coppice-run/coppice/hibernate"
 )
+
+// forgets reports whether nothing of a host's sessions is there once its server was asked to end.
+func forgets(with coppice.Options) bool {
+	return with.Hibernate == "" || with.Hibernate == hibernate.Never
+}
 
 // serveUntil serves until ctx ends, or until another process serves in its place, and tells
 // others of the server for that time. It returns what is to be gone on with, when that other

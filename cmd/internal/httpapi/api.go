@@ -65,6 +65,9 @@ type Options struct {
 	// Answered is called with the id of an execution when a question of it has got its
 	// answer, from the goroutine of a request. It must not block. nil: it is not called.
 	Answered func(execution string)
+	// Forgets says that nothing of the sessions is there once the API has ended: a call that is
+	// stopped by that has lost its variables.
+	Forgets bool
 	// Logger hears what the API gives up on. nil: it is not logged.
 	Logger *slog.Logger
 }

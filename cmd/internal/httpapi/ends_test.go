@@ -15,8 +15,9 @@ import (
 // TestTheEndOfAServerIsToldAsSuch: who waits for code that is stopped by it has cancelled nothing.
 func TestTheEndOfAServerIsToldAsSuch(t *testing.T) {
 	t.Parallel()
-	s := serve(t, coppice.Options{}, httpapi.Options{})
+	s := serve(t, coppice.Options{}, httpapi.Options{Forgets: true})
 	code := client.Execute{Session: "a", Cells: []messages.Cell{{Code: "import time\nprint('runs', flush=True)\ntime.sleep(600)"}}}
+	var result messages.Result
 	stops := func(stop func()) messages.Stop {
 		for e, err := range s.Run(t.Context(), code) {
 			require.NoError(t, err)
@@ -25,6 +26,7 @@ func TestTheEndOfAServerIsToldAsSuch(t *testing.T) {
 				stop()
 			case messages.Final:
 				require.Equal(t, messages.OutcomeCancelled, e.Result.Outcome)
+				result = e.Result
 				return e.Result.Progress.Stop
 			}
 		}
@@ -35,9 +37,13 @@ func TestTheEndOfAServerIsToldAsSuch(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, s.Cancel(t.Context(), runs[0].ID))
 	}))
+	require.NotEqual(t, messages.StateLost, result.State)
 	require.Equal(t, messages.StopShutdown, stops(func() {
 		go s.api.End(t.Context()) // it returns when that has ended
 	}))
+	require.Equal(t, messages.StateLost, result.State)
+	require.Equal(t, "the host was shut down", result.Reason)
+	require.Contains(t, result.Text, "All variables are gone: the host was shut down.")
 }
 
 // TestHowLongAServerHasServed is since it was made, however long its process has lived before, and

@@ -17,6 +17,7 @@ import (
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/internal/eventlog"
 	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/sinks"
 )
 
 // reserve is what a log has for events that are no output, beyond its bound.
@@ -127,8 +128,24 @@ func (a *API) run(ctx context.Context, x *execution, run task) {
 		close(x.returned)
 		return
 	}
+	if result.Progress.Stop == messages.StopShutdown {
+		a.stopped(&result)
+	}
 	x.finish(result, report, a.o.Logger)
 	a.changes.execution(x.describe(false))
+}
+
+// stopped says of an execution that the end of the server has stopped what becomes of its
+// variables, which its session still had.
+func (a *API) stopped(r *messages.Result) {
+	switch {
+	case !r.Ran() || r.State == messages.StateLost:
+	case a.o.Forgets:
+		r.State, r.Restored, r.Reason = messages.StateLost, nil, r.Progress.By()
+		r.Text = sinks.BuildText(*r)
+	case r.Reason == "" && r.State == messages.StateKept:
+		r.Reason = r.Progress.By() + ", which writes its sessions to disk as it ends"
+	}
 }
 
 // failed is the result of an execution that failed beside its cells. Whether one of them
