@@ -132,18 +132,20 @@ class Breaker:
             requests.start()
             left = self.most
             self.most += self.most // 2
-            while left > 0:
-                piece = server.recv(min(left, 1 << 16))
-                if not piece:
-                    break
-                client.sendall(piece)
-                left -= len(piece)
-            else:
-                self.broken += 1
-            for s in (client, server):
-                with contextlib.suppress(OSError):
-                    s.shutdown(socket.SHUT_RDWR)
-            requests.join(PATIENCE)
+            try:
+                while left > 0:
+                    piece = server.recv(min(left, 1 << 16))
+                    if not piece:
+                        break
+                    client.sendall(piece)
+                    left -= len(piece)
+                else:
+                    self.broken += 1
+            finally:  # also when the server was killed: a socket that is being read does not end by close
+                for s in (client, server):
+                    with contextlib.suppress(OSError):
+                        s.shutdown(socket.SHUT_RDWR)
+                requests.join(PATIENCE)
 
     @staticmethod
     def _requests(client: socket.socket, server: socket.socket) -> None:

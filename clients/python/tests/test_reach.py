@@ -249,43 +249,6 @@ class Nodes(Clients):
         self.assertEqual((told, result.cells[0].output), (["epoch_gone"], "False"))
 
 
-class Given(Clients):
-    """What is refused before it is sent."""
-
-    def test_what_is_no_text(self):
-        at = self.server(lambda asked: OK)
-        client = self.made(url=at.url, token="t")
-        session, place = client.session("s"), client.workspace("w")
-        question = coppice.Event(seq=1, cell=0, type="input_request", execution="e", raw={"id": "q"})
-        for ask in (
-            lambda: session.run("print('\ud800')"), lambda: session.run([coppice.Cell("1", title="\udfff")]), lambda: session.run("1", env={"A": "\ud800"}),
-            lambda: session.input(question, "\ud800"), lambda: place.process("p").write("\ud800"), lambda: place.files.write("f", "\ud800"),
-            lambda: place.start(["\ud800"]),
-        ):
-            with self.assertRaisesRegex(ValueError, r"is not valid Unicode text: '\\ud[8f][0f][0f]' at character \d+"):
-                ask()
-        for ask in (lambda: session.run([coppice.Cell(5)]), lambda: session.input(question, 5)):
-            with self.assertRaisesRegex(TypeError, "is text, not 5"):
-                ask()
-        self.assertEqual(at.asked, [])
-
-    def test_a_timeout(self):
-        client = self.made(url="http://127.0.0.1:1", token="t")
-        for run in (lambda t: client.session("s").run("1", timeout=t), lambda t: client.workspace("w").start(["true"], timeout=t)):
-            for timeout in ("5", True, [5]):
-                with self.assertRaisesRegex(TypeError, "a timeout is a number of seconds, not "):
-                    run(timeout)
-            for timeout in (0, -1, float("nan")):
-                with self.assertRaisesRegex(ValueError, "a timeout is more than 0 seconds"):
-                    run(timeout)
-
-    def test_the_name_of_an_artifact(self):
-        client = self.made(url="http://127.0.0.1:1", token="t")
-        for name in ("", "artifact://", "x", "-1", "artifact://../x", True, "artifact://0?first=1"):
-            with self.assertRaisesRegex(ValueError, "names no artifact: one is like artifact://0"):
-                client.artifact(name)
-
-
 class SyncSilent(Sync, Silent, unittest.TestCase):
     pass
 
@@ -323,14 +286,6 @@ class SyncNodes(Sync, Nodes, unittest.TestCase):
 
 
 class AsyncNodes(Async, Nodes, unittest.TestCase):
-    pass
-
-
-class SyncGiven(Sync, Given, unittest.TestCase):
-    pass
-
-
-class AsyncGiven(Async, Given, unittest.TestCase):
     pass
 
 

@@ -93,7 +93,7 @@ class Again(Clients):
         got = [(a["what"].replace(ids.copy().pop(), "ID"), a["headers"].get("Coppice-Server")) for a in self.at.asked if not a["what"].endswith("/cancel")]
         self.assertEqual(got, list(wanted))
 
-    FIRST, ASKED, LOOKED, EVENTS = (EXECUTIONS, None), (HEALTH, "?"), ("GET /api/executions/ID", None), ("GET /api/executions/ID/events", None)
+    FIRST, ASKED, LOOKED, EVENTS = (EXECUTIONS, "?"), (HEALTH, "?"), ("GET /api/executions/ID", "?"), ("GET /api/executions/ID/events", None)
     TO_L1 = (EXECUTIONS, "L1")
 
     def test_the_same_life(self):

@@ -1,9 +1,16 @@
 """What a server tells, as values."""
 
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
 import unittest
 
-from coppice import Event, LimitExceeded
-from coppice._types import result_of
+import coppice
+from coppice import Event, LimitExceeded, ServerError
+from coppice._types import result_of, session_of
 
 
 class Results(unittest.TestCase):
@@ -37,3 +44,54 @@ class Events(unittest.TestCase):
         self.assertIn(f"text={'x' * 60!r}...)", shown(type="stdout", text="x" * 61))
         self.assertIn("text='Name? ')", shown(type="input_request", prompt="Name? ", id="1"))
         self.assertIn("text='3')", shown(type="result", data={"text/plain": "3"}))
+
+
+class Sessions(unittest.TestCase):
+    def test_a_session_has_a_name(self):
+        info = session_of({"session": "s", "cwd": "/", "state": "idle"})
+        self.assertEqual(("s", "s"), (info.name, info.session))
+
+
+class Errors(unittest.TestCase):
+    def test_a_word_for_programs_is_no_next_step(self):
+        for hint in "busy", "off", "lossy", "exists", "threads", "":
+            error = ServerError(409, "fork_refused", "it cannot be copied", hint)
+            self.assertEqual(("it cannot be copied", hint), (str(error), error.hint))
+        self.assertEqual("it is full; make room", str(ServerError(413, "no_space", "it is full", "make room")))
+
+
+#: What a program in which all has a type may write.
+TYPED = """
+import contextlib
+import coppice
+
+
+def plain(client: coppice.Client, process: coppice.Process) -> None:
+    for events in (client.session("s").stream("1"),):
+        with contextlib.closing(events):
+            print(next(events).type)
+    with contextlib.closing(process.events()) as printed:
+        print(next(printed).data)
+    client.stream_artifact(0).close()
+    client.workspace("w").files.stream("f").close()
+
+
+async def later(client: coppice.AsyncClient, process: coppice.AsyncProcess) -> None:
+    events = client.session("s").stream("1")
+    print((await events.__anext__()).type)
+    await events.aclose()
+    await process.events().aclose()
+    await client.stream_artifact(0).aclose()
+    await client.workspace("w").files.stream("f").aclose()
+"""
+
+
+class Types(unittest.TestCase):
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "it needs mypy")
+    def test_what_is_left_early_can_be_closed(self):
+        with tempfile.TemporaryDirectory() as folder:
+            program = pathlib.Path(folder, "program.py")
+            program.write_text(TYPED)
+            env = {**os.environ, "MYPYPATH": str(pathlib.Path(coppice.__file__).parents[1])}
+            done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir", folder, str(program)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            self.assertEqual((0, "Success: no issues found in 1 source file\n"), (done.returncode, done.stdout))

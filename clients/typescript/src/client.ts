@@ -1,47 +1,26 @@
-import { CoppiceError, ServerError } from "./errors.js";
+import type { Ask, Told } from "./ask.js";
+import { Asked } from "./asked.js";
+import { ConnectionLost, CoppiceError, ServerError } from "./errors.js";
 import { Epochs } from "./epochs.js";
-import { Lives } from "./lives.js";
+import { Lives, Sessions } from "./lives.js";
 import { longest, Lookout, Quiet, Reach, reason, Silent, sleep, textOf, untrusted } from "./reach.js";
 import { Session, type SessionOptions } from "./session.js";
-import type { Content } from "./files.js";
 import type { Checkpoint, Health, SavedCheckpoint, SessionInfo, WorkspaceInfo } from "./types.js";
-import { defined, executionPath, joinedOf, type Numbered, Parser, Pause, type Place, placeOf, problem, samePlace, Sent, unknown, unsent, which } from "./wire.js";
+import { checkedBody, defined, executionPath, joinedOf, type Numbered, Parser, Pause, type Place, placeOf, problem, samePlace, segment, Sent, tokenFor, unknown, unsent, which } from "./wire.js";
 import { Workspace, workspaceBody, type WorkspaceOptions } from "./workspace.js";
 
 /** Where a server is, and how it is asked. */
 export interface ClientOptions {
   /** Its address, such as http://127.0.0.1:7788. */
   url: string;
-  /** What opens it. */
-  token: string;
+  /** What opens it; "" for one that wants none. Default: COPPICE_TOKEN of the environment. */
+  token?: string;
   /** How many seconds it may be out of reach, or say nothing, before a request fails. Default: 30. */
   patience?: number;
   /** Makes the requests. Default: the fetch that is there. */
   fetch?: typeof fetch;
   /** @internal Looks where the server is by now; undefined: where it was, or nowhere. */
   refind?: () => Promise<Place | undefined>;
-}
-
-/** @internal What a request is made of. */
-export interface Ask {
-  body?: unknown;
-  /** Is sent as it is. */
-  data?: Content;
-  headers?: Record<string, string>;
-  query?: Record<string, string> | [string, string][];
-  /** Do not repeat it when it is not known what became of it. */
-  once?: boolean;
-  signal?: AbortSignal | undefined;
-  /** For how many milliseconds the server may say nothing; 0: while it answers others. */
-  timeout?: number;
-  /** The answer takes its time, though nothing but what there is is asked for. */
-  waits?: boolean;
-}
-
-/** @internal An answer, and what stands above it. */
-export interface Told {
-  answer: unknown;
-  headers: Headers;
 }
 
 /**
@@ -61,9 +40,13 @@ export class Client {
   readonly epochs = new Epochs();
   /** @internal */
   readonly lives = new Lives();
+  /** @internal */
+  readonly had = new Sessions();
+  /** @internal */
+  readonly asked = new Asked();
 
   constructor(options: ClientOptions) {
-    this.#at = placeOf(options.url, options.token);
+    this.#at = placeOf(options.url, options.token ?? tokenFor(options.url));
     this.#refind = options.refind ?? (async () => undefined);
     this.#patience = (options.patience ?? 30) * 1000;
     this.reach = new Reach(this.#patience);
@@ -109,8 +92,7 @@ export class Client {
   /** Ends a checkpoint. */
   async dropCheckpoint(checkpoint: Checkpoint | string): Promise<void> {
     const id = typeof checkpoint === "string" ? checkpoint : checkpoint.id;
-    if (!id) throw new RangeError("a checkpoint has an id");
-    await this.ask("DELETE", `api/checkpoints/${encodeURIComponent(id)}`, { once: true });
+    await this.ask("DELETE", `api/checkpoints/${segment("the id of a checkpoint", id)}`, { once: true });
   }
 
   /** What sessions have saved on the server's disk, by workspace and name. */
@@ -121,13 +103,13 @@ export class Client {
   /** Drops one from the server's disk. Without an owner, it may be anybody's. */
   async dropSavedCheckpoint(checkpoint: SavedCheckpoint | string, options: { workspace?: string; owner?: string } = {}): Promise<void> {
     const { name, workspace } = typeof checkpoint === "string" ? { name: checkpoint, workspace: options.workspace } : checkpoint;
-    if (!name) throw new RangeError("a checkpoint on disk has a name");
-    await this.ask("DELETE", `api/saved-checkpoints/${encodeURIComponent(name)}`, { once: true, query: defined({ workspace, owner: options.owner }) });
+    await this.ask("DELETE", `api/saved-checkpoints/${segment("the name of a checkpoint", name)}`, { once: true, query: defined({ workspace, owner: options.owner }) });
   }
 
   /** The sessions that have an interpreter. */
   async sessions(): Promise<SessionInfo[]> {
-    return ((await this.ask("GET", "api/sessions")) as { sessions: SessionInfo[] }).sessions;
+    const told = (await this.ask("GET", "api/sessions")) as { sessions: SessionInfo[] };
+    return told.sessions.map((s) => ({ ...s, name: s.session }));
   }
 
   /** How the server is. */
@@ -154,7 +136,9 @@ export class Client {
 
   /** @internal As ask, with what stands above the answer. */
   async told(method: string, path: string, o: Ask = {}): Promise<Told> {
-    const pause = new Pause(o.once ? 0 : this.#patience);
+    checkedBody(o.query);
+    checkedBody(o.body);
+    const pause = new Pause(o.patience ?? this.#patience);
     let repeated = false;
     for (;;) {
       try {
@@ -164,7 +148,9 @@ export class Client {
         o.signal?.throwIfAborted();
         if (e instanceof ServerError) e.repeated = repeated;
         if (e instanceof CoppiceError) throw e;
-        repeated ||= !unsent(e);
+        const sent = !unsent(e);
+        repeated ||= sent;
+        if (sent && o.once) throw new ConnectionLost(`${method} ${path}: ${reason(e)}`, { cause: e });
         await this.#wait(pause, e, `${method} ${path}`, o.signal);
       }
     }
@@ -206,7 +192,7 @@ export class Client {
       }
     }
     try {
-      return (await this.#once("GET", executionPath(id), { signal })).headers; // it may have been kept, or handed over
+      return (await this.#once("GET", executionPath(id), { headers: which, signal })).headers; // it may have been kept, or handed over
     } catch (e) {
       throw e instanceof ServerError && e.status === 404 ? unknown() : e;
     }
@@ -248,7 +234,7 @@ export class Client {
 
   /** Waits before a try that follows one that failed, and looks where the server is by then. */
   async #wait(pause: Pause, cause: unknown, doing: string, signal?: AbortSignal): Promise<void> {
-    await sleep(pause.after(cause, doing), signal);
+    await sleep(pause.after(cause, doing, this.url), signal);
     await this.#look();
   }
 
@@ -313,6 +299,7 @@ export class Client {
   async *content(
     path: string, query: Record<string, string> | undefined, what: string, signal?: AbortSignal, [told, kept] = ["ETag", "If-Match"] as [string, string],
   ): AsyncGenerator<Uint8Array, void, undefined> {
+    checkedBody(query);
     const pause = new Pause(this.#patience);
     let read = 0;
     let end = -1;
@@ -357,7 +344,7 @@ export class Client {
 
   /** Makes a request, of which begin is told. When nothing was done, and the server is elsewhere by now, it is made there. */
   async #request(method: string, path: string, o: Ask, signal: AbortSignal, after = -1, begin?: (at: Place) => void): Promise<Response> {
-    const whole = !(o.data instanceof ReadableStream); // of what is read while it is sent, a part is gone
+    const whole = !(o.data instanceof ReadableStream); // of what is read while it is sent, a part is gone once there is an answer
     for (;;) {
       const at = this.#at;
       begin?.(at);
@@ -367,7 +354,7 @@ export class Client {
       } catch (e) {
         const refused = untrusted(e, at.url);
         if (refused) throw refused;
-        if (whole && unsent(e) && (await this.#moved(at))) continue;
+        if (unsent(e) && (await this.#moved(at))) continue;
         throw e;
       }
       if (response.status !== 401 || !whole || !(await this.#moved(at))) return response;

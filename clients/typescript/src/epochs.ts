@@ -10,6 +10,11 @@ export function sessionKey(name: string, cwd: string | undefined, workspace: str
   return JSON.stringify([name, cwd ?? null, workspace ?? "", kernel ?? ""]);
 }
 
+/** The workspace of a session that has this key; "": it is in none. */
+export function workspaceOf(key: string): string {
+  return String((JSON.parse(key) as unknown[])[2]);
+}
+
 /**
  * The epoch in which a client has seen each session of a fleet last: so that what is sent again
  * never begins twice, and code that counts on variables that are gone does not begin. It is that

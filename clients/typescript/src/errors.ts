@@ -25,11 +25,12 @@ export class ServerError extends CoppiceError {
   /**
    * @param status the HTTP status
    * @param code for programs: not_found, bad_request, overloaded, …; lost: what became of the code is not known, and it was not sent a second time
-   * @param hint the next step, "" when there is nothing to say
+   * @param hint the next step, or one word that says what is in the way; "" when there is nothing to say
    * @param epoch the one that a session of a fleet is in, with epoch_gone and epoch_needed; else 0
    */
   constructor(readonly status: number, readonly code: string, message: string, readonly hint = "", readonly epoch = 0) {
-    super(hint ? `${message}; ${hint}` : message);
+    // One word is for programs, and no next step: busy, off, lossy, exists, threads.
+    super(hint.includes(" ") ? `${message}; ${hint}` : message);
   }
 
   /** Whether the request had been sent before, with nothing known of that. */

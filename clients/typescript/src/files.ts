@@ -1,9 +1,12 @@
 import type { Client } from "./client.js";
 import type { File, Listing } from "./types.js";
-import { checked, defined, joinedOf, workspacePath } from "./wire.js";
+import { checked, defined, joinedOf, shown, workspacePath } from "./wire.js";
 
 /** What can be written: text (as UTF-8), bytes, a Blob, or a stream, which is read while it is sent (not by browsers). */
 export type Content = string | Uint8Array | Blob | ReadableStream<Uint8Array>;
+
+/** What is content, besides text and views of bytes. */
+const kinds = [Blob, ReadableStream, ArrayBuffer];
 
 /** How a file is written. */
 export interface WriteOptions {
@@ -48,6 +51,9 @@ export class Files {
   async write(path: string, content: Content, options: WriteOptions = {}): Promise<File> {
     const headers: Record<string, string> = { ...(options.new ? { "If-None-Match": "*" } : {}), ...(options.ifMatch ? { "If-Match": options.ifMatch } : {}) };
     if (typeof content === "string") checked("what is written", content);
+    else if (!kinds.some((kind) => content instanceof kind) && !ArrayBuffer.isView(content)) {
+      throw new TypeError(`what is written is text, bytes (a Uint8Array), a Blob or a ReadableStream, not ${shown(content)}`);
+    }
     const once = content instanceof ReadableStream || Object.keys(headers).length > 0;
     const query = defined({ path, mode: options.mode });
     // It takes as long as it takes to send.

@@ -1,7 +1,12 @@
+import { workspaceOf } from "./epochs.js";
 import { ServerError } from "./errors.js";
+import type { Event } from "./types.js";
 
-/** How many processes are remembered. */
+/** How many processes are remembered, and how many sessions. */
 const most = 10_000;
+
+/** Why a session begins anew that another life of its server had. */
+const again = "the server was started again, and does not have what the session had";
 
 /** Which life of a server has started a process: with that life, the process is gone. */
 export class Lives {
@@ -26,6 +31,40 @@ export class Lives {
   }
 }
 
+/**
+ * In which life of the server a client has had a result of each session last. A server that was
+ * started again, and has not kept its sessions, knows nothing of those before: it cannot say that a
+ * session is anew.
+ */
+export class Sessions {
+  #of = new Map<string, string>();
+
+  /** The last event of a call that a life has begun, with what its server cannot know. */
+  result(session: string, headers: Headers, event: Event): Event {
+    const life = lifeOf(headers);
+    if (event.type !== "final" || !life || !event.state) return event; // nothing ran
+    const before = this.#of.get(session);
+    this.#of.delete(session); // the one that was used last stands last
+    if (event.state !== "lost") this.#of.set(session, life); // else it is known that nothing is left
+    const [oldest] = this.#of.keys();
+    if (this.#of.size > most && oldest !== undefined) this.#of.delete(oldest);
+    if (event.state !== "fresh" || event.reason || !before || before === life) return event;
+    const note = `[This call got a new kernel: ${again}. The variables of earlier calls are gone.]`;
+    return { ...event, reason: again, text: event.text ? `${note}\n\n${event.text}` : note };
+  }
+
+  /** We have ended it, or its interpreter: we know what is gone. */
+  forget(session: string): void {
+    this.#of.delete(session);
+  }
+
+  /** We have ended a workspace, and its sessions with it. */
+  ended(workspace: string): void {
+    for (const session of this.#of.keys()) if (workspaceOf(session) === workspace) this.#of.delete(session);
+  }
+}
+
+/** The life of the server that has answered; undefined: it does not say. A fleet has nodes in place of lives. */
 function lifeOf(headers: Headers): string | undefined {
   return headers.get("Coppice-Node") ? undefined : (headers.get("Coppice-Server") ?? undefined);
 }

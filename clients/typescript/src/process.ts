@@ -1,4 +1,6 @@
-import type { Ask, Client } from "./client.js";
+import type { Ask } from "./ask.js";
+import type { Client } from "./client.js";
+import { ServerError } from "./errors.js";
 import type { ProcessEvent, ProcessExit, ProcessInfo } from "./types.js";
 import { bytesOf, Printing, processPath, which } from "./wire.js";
 
@@ -68,14 +70,14 @@ export class Process {
   async write(data: Data): Promise<void> {
     let rest = bytesOf(data);
     while (rest.length > 0) {
-      const { taken } = (await this.#ask("POST", this.#path("/input"), { data: rest.subarray(0, most), once: true })) as { taken: number };
+      const { taken } = (await this.#ask("POST", this.#path("/input"), { data: rest.subarray(0, most), once: true }, true)) as { taken: number };
       rest = rest.subarray(taken);
     }
   }
 
   /** Ends its input; a terminal gets what Ctrl-D is there. */
   async closeInput(): Promise<void> {
-    await this.#ask("POST", this.#path("/close"), { once: true });
+    await this.#ask("POST", this.#path("/close"), { once: true }, true);
   }
 
   /** Sends a signal to it and its group: INT, TERM, KILL, HUP, USR1, … */
@@ -96,10 +98,15 @@ export class Process {
     return ((await this.#ask("DELETE", this.#path(), { query: { grace: String(grace) } })) as { exit: ProcessExit }).exit;
   }
 
-  async #ask(method: string, path: string, o: Ask = {}): Promise<unknown> {
+  /** @param input whether it is about its input */
+  async #ask(method: string, path: string, o: Ask = {}, input = false): Promise<unknown> {
     try {
       return await this.#client.ask(method, path, o);
     } catch (e) {
+      if (input && e instanceof ServerError && e.code === "no_input") {
+        const info = await this.info();
+        if (info.input || info.terminal) throw new ServerError(e.status, e.code, "the input of the process is closed");
+      }
       throw await this.#lost(e);
     }
   }

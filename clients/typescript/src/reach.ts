@@ -94,9 +94,12 @@ function silent(e: unknown): boolean {
   return e instanceof Silent || code === "UND_ERR_CONNECT_TIMEOUT" || code === "ETIMEDOUT";
 }
 
-/** Why a request failed: fetch hides that in the cause. */
-export function reason(e: unknown): string {
+/** Why a request failed: fetch hides that in the cause. url is where it was to go. */
+export function reason(e: unknown, url = ""): string {
   if (!(e instanceof Error)) return String(e);
+  const { code, syscall } = (e.cause ?? {}) as { code?: unknown; syscall?: unknown };
+  const none = code === "ECONNREFUSED" || (code === "ENOENT" && syscall === "connect");
+  if (url && none) return `no server runs at ${url}; start one with coppice serve`;
   return e.cause instanceof Error && e.cause.message ? e.cause.message : e.message;
 }
 

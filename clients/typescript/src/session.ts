@@ -1,8 +1,9 @@
+import { Asking } from "./asked.js";
 import type { Client } from "./client.js";
 import { sessionKey } from "./epochs.js";
 import { ConnectionLost, CoppiceError, NoServer, ServerError } from "./errors.js";
 import type { Checkpoint, Code, Event, InputRequest, InputStatus, Memory, Result, SavedCheckpoint, SaveOptions } from "./types.js";
-import { cellsOf, checked, checkedBody, defined, executionPath, Following, seconds, sessionPath } from "./wire.js";
+import { cellsOf, checked, checkedBody, defined, executionPath, Following, seconds, sessionPath, which } from "./wire.js";
 
 /** What a session is besides its name. */
 export interface SessionOptions {
@@ -32,7 +33,7 @@ export interface StreamOptions {
 export interface RunOptions extends Omit<StreamOptions, "allowStdin"> {
   /** Is called with each event. */
   onEvent?: (event: Event) => void;
-  /** Is called with each question, and returns the line that input() gives. */
+  /** Is called with each question, and returns the line that input() gives. A result that comes meanwhile is not held up by it. */
   answer?: (question: InputRequest) => string | Promise<string>;
 }
 
@@ -58,16 +59,28 @@ export class Session {
 
   /** Runs code, and resolves to its result. Whatever is thrown here, or by what it calls, cancels the code. */
   async run(code: Code, options: RunOptions = {}): Promise<Result> {
-    const { onEvent, answer, ...rest } = options;
-    for await (const event of this.stream(code, { ...rest, allowStdin: answer !== undefined })) {
-      onEvent?.(event);
-      if (event.type === "input_request" && answer) await this.input(event, await answer(event));
-      if (event.type === "final") {
-        const { seq: _seq, cell: _cell, type: _type, execution: _execution, ...result } = event;
-        return result as unknown as Result;
+    const { onEvent, answer, signal, ...rest } = options;
+    const left = new AbortController();
+    const bound = signal ? AbortSignal.any([signal, left.signal]) : left.signal;
+    const events = this.stream(code, { ...rest, signal: bound, allowStdin: answer !== undefined });
+    const asking = new Asking(events, async (question) => {
+      if (answer) await this.input(question, await answer(question));
+    });
+    try {
+      for (;;) {
+        const event = await asking.next();
+        if (!event) throw new CoppiceError("the execution has no result");
+        onEvent?.(event);
+        if (event.type === "input_request" && answer) asking.ask(event);
+        if (event.type === "final") {
+          const { seq: _seq, cell: _cell, type: _type, execution: _execution, ...result } = event;
+          return result as unknown as Result;
+        }
       }
+    } finally {
+      left.abort(); // an event may be waited for
+      await events.return();
     }
-    throw new CoppiceError("the execution has no result");
   }
 
   /**
@@ -83,17 +96,18 @@ export class Session {
       id, session: this.name, cells: cellsOf(code), cwd: this.cwd, workspace: this.workspace, kernel: this.kernel, owner: this.#owner, env, call_env: callEnv,
       timeout_seconds: options.timeout === undefined ? undefined : seconds(options.timeout), allow_stdin: allowStdin || undefined,
     };
-    checkedBody({ env, callEnv });
+    checkedBody(body);
     signal?.throwIfAborted();
-    const { epochs } = this.#client;
+    const { asked, epochs, had } = this.#client;
     let ended = false;
+    asked.follow(id);
     let timeout = 5000;
     try {
       const start = (headers: Record<string, string>) => this.#client.begin(id, { body, signal, headers });
-      const says = epochs.headers(this.#key);
+      const says = { ...which, ...epochs.headers(this.#key) };
       const headers = await start(says)
         .catch((e: unknown) => {
-          if (epochs.goesOn(this.#key, says, e)) return start(epochs.headers(this.#key));
+          if (epochs.goesOn(this.#key, says, e)) return start({ ...which, ...epochs.headers(this.#key) });
           throw e;
         })
         .catch((e: unknown) => {
@@ -102,23 +116,31 @@ export class Session {
         });
       epochs.heard(this.#key, headers);
       for await (const event of this.#client.events(new Following(id), signal)) {
+        if (asked.again(event)) continue;
         ended = event.type === "final";
-        yield event;
+        yield had.result(this.#key, headers, event);
       }
     } catch (e) {
       if (e instanceof ConnectionLost) timeout = 1000; // it will hardly answer, but may read on
       throw e;
     } finally {
       // What made us leave is more important than an error of this.
-      if (!ended) await this.#client.ask("POST", executionPath(id, "/cancel"), { once: true, timeout }).catch(() => undefined);
+      if (!ended) await this.#client.ask("POST", executionPath(id, "/cancel"), { once: true, timeout, patience: 0 }).catch(() => undefined);
+      asked.leave(id);
     }
   }
 
-  /** Answers a question, and says what became of the answer. */
+  /** Answers a question, and says what became of the answer: "already answered", too, where the server's word on it was lost, and it was sent again. */
   async input(question: InputRequest, value: string): Promise<InputStatus> {
     if (question.type !== "input_request") throw new RangeError("the event asks nothing");
-    const answer = await this.#client.ask("POST", executionPath(question.execution, "/input"), { body: { id: question.id, value: checked("an answer", value) }, once: true });
-    return (answer as { status: InputStatus }).status;
+    const body = { id: question.id, value: checked("an answer", value) };
+    const { asked } = this.#client;
+    const told = await this.#client.ask("POST", executionPath(question.execution, "/input"), { body }).catch((e: unknown) => {
+      throw e instanceof ServerError ? asked.refused(question, e) : e;
+    });
+    const { status } = told as { status: InputStatus };
+    asked.answered(question, status);
+    return status;
   }
 
   /**
@@ -176,6 +198,7 @@ export class Session {
   /** Ends the interpreter; the next call has a new one. */
   async reset(): Promise<void> {
     await this.#ask("POST", "/reset");
+    this.#client.had.forget(this.#key);
   }
 
   /** Ends the session. What runs is cancelled. One that has ended already is fine. */
@@ -184,6 +207,7 @@ export class Session {
       if (!(e instanceof ServerError && e.status === 404)) throw e;
     });
     this.#client.epochs.forget(this.#key);
+    this.#client.had.forget(this.#key);
   }
 
   #ask(method: string, action: string, body?: unknown): Promise<unknown> {

@@ -97,6 +97,8 @@ export type Event =
 
 /** A session that has an interpreter. */
 export interface SessionInfo {
+  /** Its name, and the same as the server calls it. */
+  name: string;
   session: string;
   cwd: string;
   /** The workspace that it belongs to. */

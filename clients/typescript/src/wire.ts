@@ -10,14 +10,22 @@ const most = 256 << 20;
 export function cellsOf(code: Code): { code: string; title?: string }[] {
   const parts = typeof code === "string" || !Array.isArray(code) ? [code as string | { code: string; title?: string }] : code;
   return parts.map((part) => {
+    if (typeof part !== "string" && !(typeof part === "object" && part !== null && "code" in part)) {
+      throw new TypeError(`code is text, a cell such as { code: "1" }, or an array of those, not ${shown(part)}`);
+    }
     const { code, title } = typeof part === "string" ? { code: part, title: "" } : part;
     return { code: checked("code", code), ...(title ? { title: checked("a title", title) } : {}) };
   });
 }
 
+/** A value that was given in place of another, for people. */
+export function shown(value: unknown): string {
+  return (typeof value === "object" && value !== null ? Object.prototype.toString.call(value).slice(8, -1) : String(value)).slice(0, 100);
+}
+
 /** Text as it is; throws when it is none, or has half of a character in it, which others would replace without a word. */
 export function checked(what: string, text: string): string {
-  if (typeof text !== "string") throw new TypeError(`${what} is text, not ${String(text)}`);
+  if (typeof text !== "string") throw new TypeError(`${what} is text, not ${shown(text)}`);
   const at = text.search(/\p{Surrogate}/u);
   if (at < 0) return text;
   throw new TypeError(`${what} is not valid Unicode text: \\u${text.charCodeAt(at).toString(16)} at index ${at} stands for no character`);
@@ -36,10 +44,15 @@ export function seconds(timeout: number): number {
   return timeout === Infinity ? -1 : timeout;
 }
 
+/** A part of a path. */
+export function segment(what: string, text: string): string {
+  if (text === "" || text === undefined || text === null) throw new RangeError(`${what} is not empty`);
+  return encodeURIComponent(checked(what, text));
+}
+
 /** The path of a session. */
 export function sessionPath(name: string, action = ""): string {
-  if (!name) throw new RangeError("a session has a name");
-  return `api/sessions/${encodeURIComponent(name)}${action}`;
+  return `api/sessions/${segment("the name of a session", name)}${action}`;
 }
 
 /** The path of an execution. */
@@ -49,14 +62,12 @@ export function executionPath(id: string, action = ""): string {
 
 /** The path of a workspace, or of something in it. */
 export function workspacePath(name: string, rest = ""): string {
-  if (!name) throw new RangeError("a workspace has a name");
-  return `api/workspaces/${encodeURIComponent(name)}${rest}`;
+  return `api/workspaces/${segment("the name of a workspace", name)}${rest}`;
 }
 
 /** The path of a process. */
 export function processPath(workspace: string, id: string, action = ""): string {
-  if (!id) throw new RangeError("a process has an id");
-  return workspacePath(workspace, `/processes/${encodeURIComponent(id)}${action}`);
+  return workspacePath(workspace, `/processes/${segment("the id of a process", id)}${action}`);
 }
 
 /** The members that are there. */
@@ -66,7 +77,9 @@ export function defined<T>(members: Record<string, T | undefined>): Record<strin
 
 /** Text as UTF-8, bytes as they are. */
 export function bytesOf(data: string | Uint8Array): Uint8Array {
-  return typeof data === "string" ? new TextEncoder().encode(checked("what is written", data)) : data;
+  if (typeof data === "string") return new TextEncoder().encode(checked("what is written", data));
+  if (!(data instanceof Uint8Array)) throw new TypeError(`what is written is text or bytes (a Uint8Array), not ${shown(data)}`);
+  return data;
 }
 
 /** All pieces in one. */
@@ -98,6 +111,14 @@ export function placeOf(url: string, token: string): Place {
   const { protocol } = new URL(url);
   if (protocol !== "http:" && protocol !== "https:") throw new RangeError(`${url} is not the address of a server; it is like http://127.0.0.1:7788`);
   return { url: url.replace(/\/+$/, ""), token };
+}
+
+/** The token for a server that was named without one. Browsers have no environment. */
+export function tokenFor(url: string): string {
+  const { process } = globalThis as { process?: { env?: Record<string, string | undefined> } };
+  const token = process?.env?.["COPPICE_TOKEN"];
+  if (token === undefined) throw new TypeError(`the server at ${url} wants a token: give token, or set COPPICE_TOKEN; its user finds it in ~/.coppice/serve.json`);
+  return token;
 }
 
 /** Whether two places are one, as far as can be told. */
@@ -235,11 +256,11 @@ export class Pause {
   }
 
   /** How long to wait after a try that failed; throws ConnectionLost when patience ends. */
-  after(cause: unknown, doing: string): number {
+  after(cause: unknown, doing: string, url = ""): number {
     const now = this.#now();
     // A server that says nothing in a whole try has been out of reach since that began.
     this.#trouble ??= this.#heard ? now : this.#begun;
-    if (now - this.#trouble >= this.#patience) throw new ConnectionLost(`${doing}: ${reason(cause)}`, { cause });
+    if (now - this.#trouble >= this.#patience) throw new ConnectionLost(`${doing}: ${reason(cause, url)}`, { cause });
     const length = this.#length;
     this.#length = Math.min(2 * length, 1000);
     return length;

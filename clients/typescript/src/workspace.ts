@@ -68,6 +68,7 @@ export class Workspace {
     } catch (e) {
       if (!(e instanceof ServerError) || e.code !== "not_found") throw e; // as a node of a fleet says that has never had it
     }
+    this.#client.had.ended(this.name);
   }
 
   /** A session in it: as Client.session; cwd is relative to its folder. */
@@ -83,6 +84,7 @@ export class Workspace {
   async exec(args: readonly string[], options: ExecOptions = {}): Promise<ProcessResult> {
     const { input, signal, ...rest } = options;
     signal?.throwIfAborted();
+    if (input !== undefined) bytesOf(input); // what cannot be written is refused before anything begins
     const process = await this.start(args, { ...rest, input: input !== undefined });
     let failed: { error: unknown } | undefined;
     if (input !== undefined) {

@@ -185,11 +185,58 @@ test("what is refused before it is sent", async (t) => {
   ]) {
     await assert.rejects(ask(), (e) => e instanceof TypeError && /is not valid Unicode text: \\ud[8f][0f][0f] at index \d+/.test(e.message));
   }
-  await assert.rejects(session.run(5), TypeError);
+  for (const code of [5, undefined, null, [undefined], ["1", 5], {}]) {
+    await assert.rejects(session.run(code), (e) => e instanceof TypeError && /^code is text, a cell such as { code: "1" }, or an array of those, not /.test(e.message), String(code));
+  }
+  await assert.rejects(session.run({ code: 5 }), (e) => e instanceof TypeError && e.message === "code is text, not 5");
+  for (const content of [5, undefined, null, {}, ["x"]]) {
+    await assert.rejects(place.files.write("t", content), (e) => e instanceof TypeError && /^what is written is text, bytes \(a Uint8Array\), a Blob or a ReadableStream, not /.test(e.message), String(content));
+  }
+  for (const ask of [() => place.process("p").write(5), () => place.exec(["cat"], { input: 5 })]) {
+    await assert.rejects(ask(), (e) => e instanceof TypeError && e.message === "what is written is text or bytes (a Uint8Array), not 5");
+  }
+  for (const ask of [
+    () => client.session("\ud800"), () => client.workspace("\ud800"), () => place.process("\ud800"), () => place.files.write("\ud800", "x"), () => place.files.read("\ud800"),
+    () => place.files.stat("\ud800"), () => place.files.list("\ud800"), () => place.files.remove("\ud800"), () => place.files.move("a", "\ud800"), () => place.files.make("\ud800"),
+    () => client.session("s", { cwd: "\ud800" }).run("1"), () => client.session("s", { cwd: "\ud800" }).interrupt(), () => session.save("\ud800"), () => client.dropCheckpoint("\ud800"),
+  ]) {
+    await assert.rejects(async () => ask(), (e) => e instanceof TypeError && /is not valid Unicode text: \\ud800 at index \d+ stands for no character/.test(e.message), String(ask));
+  }
   for (const run of [(timeout) => session.run("1", { timeout }), (timeout) => place.start(["true"], { timeout })]) {
     await assert.rejects(run("5"), (e) => e instanceof TypeError && /a timeout is a number of seconds, not "5"/.test(e.message));
     await assert.rejects(run(NaN), RangeError);
   }
   for (const name of ["", "artifact://", "x", "-1", "artifact://../x"]) await assert.rejects(client.artifact(name), /names no artifact: one is like artifact:\/\/0/);
   assert.deepEqual(at.asked, []);
+});
+
+test("a token that is missing", async (t) => {
+  const at = await server(t, () => [200, { sessions: [] }]);
+  const { COPPICE_TOKEN: before } = process.env;
+  t.after(() => (before === undefined ? delete process.env.COPPICE_TOKEN : (process.env.COPPICE_TOKEN = before)));
+  delete process.env.COPPICE_TOKEN;
+  assert.throws(() => new Client({ url: at.url }), (e) => e instanceof TypeError && e.message.startsWith(`the server at ${at.url} wants a token: give token, or set COPPICE_TOKEN`));
+  await new Client({ url: at.url, token: "" }).sessions();
+  process.env.COPPICE_TOKEN = "of the environment";
+  for (const token of [undefined, "given"]) await new Client({ url: at.url, token }).sessions();
+  assert.deepEqual(at.asked.map((a) => a.headers.authorization), ["Bearer", "Bearer of the environment", "Bearer given"]);
+});
+
+test("a word for programs is no next step", () => {
+  for (const hint of ["busy", "off", "lossy", "exists", "threads", ""]) {
+    const e = new ServerError(409, "fork_refused", "it cannot be copied", hint);
+    assert.deepEqual([e.message, e.hint], ["it cannot be copied", hint]);
+  }
+  assert.equal(new ServerError(413, "no_space", "it is full", "make room").message, "it is full; make room");
+});
+
+test("an input that is closed", async (t) => {
+  const told = { error: { code: "no_input", message: "the process takes no input", hint: 'start it with "input": true, or with a terminal' } };
+  for (const [info, says] of [[{ input: true }, /^the input of the process is closed$/], [{ terminal: true }, /^the input of the process is closed$/], [{}, /start it with "input"/]]) {
+    const at = await server(t, ({ what }) => (what.startsWith("GET") ? [200, info] : [409, told]));
+    const process = new Client({ url: at.url, token: "t" }).workspace("w").process("p");
+    for (const ask of [() => process.write("x"), () => process.closeInput()]) {
+      await assert.rejects(ask(), (e) => e instanceof ServerError && e.status === 409 && e.code === "no_input" && says.test(e.message));
+    }
+  }
 });

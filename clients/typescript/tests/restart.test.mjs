@@ -57,8 +57,8 @@ async function runAt(t, begun, healths = [], { execution, events = [200, final] 
   return { result, asked };
 }
 
-const [first, asked, toL1] = [[executions, undefined], [health, "?"], [executions, "L1"]];
-const [looked, events] = [["GET /api/executions/ID", undefined], ["GET /api/executions/ID/events", undefined]];
+const [first, asked, toL1] = [[executions, "?"], [health, "?"], [executions, "L1"]];
+const [looked, events] = [["GET /api/executions/ID", "?"], ["GET /api/executions/ID/events", undefined]];
 
 test("what is sent once more", async (t) => {
   const before = [200, { status: "ok" }];

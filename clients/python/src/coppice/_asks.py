@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import math
 import os
 import pathlib
 from typing import Any, AsyncIterable, AsyncIterator, Dict, Iterable, Iterator, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
-from urllib.parse import quote
 
 from . import _wire
 from ._errors import CoppiceError, ServerError
@@ -47,12 +47,31 @@ class SourceFailed(Exception):
         self.cause = cause
 
 
-def known(content: object) -> Optional[bytes]:
+def check_content(content: object, asynchronous: bool = False) -> None:
+    """Refuse what cannot be written."""
+    what = "what is written is text, bytes, an open binary file or pieces of bytes"
+    if isinstance(content, io.TextIOBase):
+        raise TypeError(f"{what}, not {content!r:.100}: open it with mode 'rb'")
+    readable = isinstance(content, Iterable) or callable(getattr(content, "read", None)) or asynchronous and isinstance(content, AsyncIterable)
+    if not readable or isinstance(content, Mapping):
+        raise TypeError(f"{what}, not {content!r:.100}")
+
+
+def known(content: object, asynchronous: bool = False) -> Optional[bytes]:
     """The bytes of content that is all there; None: it is read while it is sent."""
+    check_content(content, asynchronous)
     if isinstance(content, str):
         _wire.check_text("what is written", content)
         return content.encode()
     return bytes(content) if isinstance(content, (bytes, bytearray, memoryview)) else None
+
+
+def bytes_of(piece: Any) -> bytes:
+    """A piece of content, which may be any kind of bytes."""
+    try:
+        return memoryview(piece).tobytes()
+    except TypeError:
+        raise TypeError(f"what is written comes in pieces of bytes, not {piece!r:.100}") from None
 
 
 def cut(data: bytes) -> Iterator[bytes]:
@@ -68,13 +87,13 @@ def pieces(content: Content) -> Iterator[bytes]:
         if read is None:
             for piece in source:
                 if piece:
-                    yield memoryview(piece).tobytes()  # text is none
+                    yield bytes_of(piece)  # text is none
             return
         while True:
             piece = read(PIECE)
             if not piece:
                 return
-            yield memoryview(piece).tobytes()
+            yield bytes_of(piece)
     except Exception as e:
         raise SourceFailed(e) from e
 
@@ -85,7 +104,7 @@ async def apieces(content: AsyncContent) -> AsyncIterator[bytes]:
         try:
             async for piece in content:
                 if piece:
-                    yield memoryview(piece).tobytes()
+                    yield bytes_of(piece)
         except Exception as e:
             raise SourceFailed(e) from e
         return
@@ -99,16 +118,12 @@ async def apieces(content: AsyncContent) -> AsyncIterator[bytes]:
 
 def workspace_path(name: str, rest: str = "") -> str:
     """The path of a workspace, or of something in it."""
-    if not name:
-        raise ValueError("a workspace has a name")
-    return "api/workspaces/" + quote(name, safe="") + rest
+    return "api/workspaces/" + _wire.part("the name of a workspace", name) + rest
 
 
 def process_path(workspace: str, process: str, action: str = "") -> str:
     """The path of a process."""
-    if not process:
-        raise ValueError("a process has an id")
-    return workspace_path(workspace, "/processes/" + quote(process, safe="") + action)
+    return workspace_path(workspace, "/processes/" + _wire.part("the id of a process", process) + action)
 
 
 def workspace_query(labels: Optional[Mapping[str, str]], owner: str) -> Dict[str, Union[str, List[str]]]:
@@ -253,6 +268,13 @@ class Reading:
         """A piece of it."""
         self._at += len(piece)
         return piece
+
+
+def closed(process: Mapping[str, Any]) -> Optional[ServerError]:
+    """Why a process takes no input; None: it was started without."""
+    if not process.get("input") and not process.get("terminal"):
+        return None
+    return ServerError(409, "no_input", "the input of the process is closed")
 
 
 def artifact_request(artifact: Union[str, int]) -> Tuple[str, Reading]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import suppress
-from typing import Any, AsyncIterator, Callable, List, Mapping, Optional, Sequence, Tuple, Union
-from urllib.parse import quote
+from typing import Any, AsyncGenerator, AsyncIterator, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _asks, _lives, _reach, _wire
 from ._async_places import AsyncWorkspace
+from ._asked import Asked
 from ._async_session import AsyncSession
 from ._epochs import Epochs
-from ._errors import ConnectionLost, CoppiceError, ServerError
+from ._errors import ConnectionLost, CoppiceError, ServerError, said
 from ._http import Response, request
 from ._places import WorkspaceInfo, workspace_of
 from ._saved import SavedCheckpoint, drop_request, saved_of
@@ -29,7 +29,7 @@ class AsyncClient:
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _reach.PATIENCE) -> None:
         self._where = Where(url, token, home)
         self._patience, self._reach = patience, _reach.Reach(patience)
-        self._epochs, self._lives = Epochs(), _lives.Lives()
+        self._epochs, self._lives, self._had, self._asked = Epochs(), _lives.Lives(), _lives.Sessions(), Asked()
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -75,7 +75,7 @@ class AsyncClient:
 
     async def drop_checkpoint(self, checkpoint: Union[Checkpoint, str]) -> None:
         """End a checkpoint."""
-        await self._ask("DELETE", "api/checkpoints/" + quote(checkpoint_id(checkpoint), safe=""), again=False)
+        await self._ask("DELETE", "api/checkpoints/" + _wire.part("the id of a checkpoint", checkpoint_id(checkpoint)), again=False)
 
     async def saved_checkpoints(self) -> List[SavedCheckpoint]:
         """What sessions have saved on the server's disk, by workspace and name."""
@@ -99,7 +99,7 @@ class AsyncClient:
         """The whole text of an output that was too long for a result: as ``Client.artifact``."""
         return b"".join([piece async for piece in self.stream_artifact(artifact)]).decode(encoding, "replace")
 
-    def stream_artifact(self, artifact: Union[str, int]) -> AsyncIterator[bytes]:
+    def stream_artifact(self, artifact: Union[str, int]) -> AsyncGenerator[bytes, None]:
         """An output that was too long for a result, piece by piece: as ``Client.stream_artifact``."""
         path, seen = _asks.artifact_request(artifact)
         return self._content(path, None, seen)
@@ -154,17 +154,18 @@ class AsyncClient:
     async def _ask(
         self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
         timeout: Optional[float] = None, waits: bool = False, data: Union[bytes, AsyncIterator[bytes], None] = None,
-        headers: Optional[Mapping[str, str]] = None,
+        headers: Optional[Mapping[str, str]] = None, patience: Optional[float] = None,
     ) -> Any:
         """One request; repeated, while the server is out of reach, when that changes nothing: as ``Client._ask``."""
-        return (await self._told(method, path, body, query, again, timeout, waits, data, headers))[0]
+        return (await self._told(method, path, body, query, again, timeout, waits, data, headers, patience))[0]
 
     async def _told(
         self, method: str, path: str, body: Any = None, query: Optional[_wire.Query] = None, again: bool = True, timeout: Optional[float] = None,
         waits: bool = False, data: Union[bytes, AsyncIterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+        patience: Optional[float] = None, left: Callable[[], bool] = lambda: False,
     ) -> Tuple[Any, _wire.Header]:
-        """As _ask, with what stands above the answer."""
-        pause = _wire.Pause(self._patience)
+        """As _ask, with what stands above the answer. left says that no one wants it any more, and it need not be sent."""
+        pause = _wire.Pause(self._patience if patience is None else patience)
         timeout = self._reach.limit(method, waits) if timeout is None else timeout
         data = _wire.encode(body) if data is None else data
         repeated = False
@@ -178,10 +179,13 @@ class AsyncClient:
                 e.repeated = repeated
                 raise
             except (OSError, asyncio.TimeoutError) as e:
-                repeated = repeated or not isinstance(e, _wire.NotSent)
-                if not again:
-                    raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
+                sent = not isinstance(e, _wire.NotSent)
+                repeated = repeated or sent
+                if sent and not again:
+                    raise ConnectionLost(f"{method} {path}: {said(e)}") from e
                 await self._wait(pause, e, f"{method} {path}")
+                if left():
+                    raise ConnectionLost(f"{method} {path}: {said(e)}") from e
 
     async def _wait(self, pause: _wire.Pause, error: Exception, doing: str) -> None:
         """Wait before a try that follows one that failed, and look where the server is by then."""
@@ -214,11 +218,11 @@ class AsyncClient:
                     raise
                 # It was another life by then, and nothing was done.
         try:
-            return (await self._once("GET", _wire.execution_path(execution), timeout=at_once))[1]  # it may have been kept, or handed over
+            return (await self._once("GET", _wire.execution_path(execution), headers=_wire.WHICH, timeout=at_once))[1]  # it may have been kept, or handed over
         except ServerError as e:
             raise _wire.unknown() if e.status == 404 else e from None
 
-    async def _events(self, seen: _wire.Numbered[_wire.T]) -> AsyncIterator[_wire.T]:
+    async def _events(self, seen: _wire.Numbered[_wire.T]) -> AsyncGenerator[_wire.T, None]:
         """The events of an execution or a process, over as many connections as it takes."""
         pause = _wire.Pause(self._patience)
         while not seen.done:
@@ -249,7 +253,7 @@ class AsyncClient:
         if not seen.done:
             seen.over()
 
-    async def _content(self, path: str, query: Optional[_wire.Query], seen: _asks.Reading) -> AsyncIterator[bytes]:
+    async def _content(self, path: str, query: Optional[_wire.Query], seen: _asks.Reading) -> AsyncGenerator[bytes, None]:
         """What a file or an artifact holds, over as many connections as it takes."""
         pause = _wire.Pause(self._patience)
         while not seen.done:

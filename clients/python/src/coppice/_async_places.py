@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
-from typing import TYPE_CHECKING, Any, AsyncIterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Callable, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _asks, _wire
 from ._errors import CoppiceError, ServerError
@@ -13,6 +13,7 @@ from ._places import (
     Exit, File, Listing, Output, ProcessEvent, ProcessInfo, ProcessResult, WorkspaceInfo, exit_of, file_of, listing_of, process_of, workspace_of,
 )
 from ._async_session import AsyncSession
+from ._within import or_undone
 
 if TYPE_CHECKING:
     from ._async import AsyncClient
@@ -52,6 +53,7 @@ class AsyncWorkspace:
         except ServerError as e:
             if e.code != "not_found":  # as a node of a fleet says that has never had it
                 raise
+        self._client._had.ended(self.name)
 
     def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "", kernel: str = "") -> AsyncSession:
         """A session in it: as ``Client.session``; ``cwd`` is relative to its folder."""
@@ -68,14 +70,9 @@ class AsyncWorkspace:
         ``cwd`` is relative to its folder, ``timeout`` is in seconds. All that it prints
         is kept in memory: ``start`` is for much of it. Whatever is raised here ends it.
         """
-        starting = asyncio.ensure_future(self.start(args, env=env, cwd=cwd, timeout=timeout, input=input is not None))
-        try:
-            await asyncio.wait([starting])
-        except asyncio.CancelledError:
-            with contextlib.suppress(Exception):  # as below
-                await (await starting).end(0)  # it may run already, and no one else would know
-            raise
-        process = starting.result()
+        if input is not None:
+            _asks.check_content(input, True)
+        process = await self.start(args, env=env, cwd=cwd, timeout=timeout, input=input is not None)
         output, feeding, events = Output(), _Feeding(process, input), process.events()
         try:
             async for event in events:
@@ -85,7 +82,7 @@ class AsyncWorkspace:
                 await process.end(0)
             raise
         finally:
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
             await feeding.end()
         return output.result()
 
@@ -100,9 +97,13 @@ class AsyncWorkspace:
         readers who come later, 0: 64 MiB. Else as ``exec``.
         """
         body = _asks.process_body(args, env, cwd, input, terminal, timeout, labels, keep)
-        made, header = await self._client._told("POST", _asks.workspace_path(self.name, "/processes"), body, again=False, headers=_wire.WHICH)
-        self._client._lives.started(self.name, made["id"], header)
-        return AsyncProcess(self._client, self.name, made["id"])
+
+        async def start(left: Callable[[], bool]) -> AsyncProcess:
+            made, header = await self._client._told("POST", _asks.workspace_path(self.name, "/processes"), body, again=False, headers=_wire.WHICH, left=left)
+            self._client._lives.started(self.name, made["id"], header)
+            return AsyncProcess(self._client, self.name, made["id"])
+
+        return await or_undone(start, lambda process: process.end(0))
 
     def process(self, id: str) -> AsyncProcess:
         """A process by its id. Nothing is asked of the server."""
@@ -143,7 +144,7 @@ class AsyncProcess:
             if exit:
                 return exit
 
-    async def events(self, after: int = 0) -> AsyncIterator[ProcessEvent]:
+    async def events(self, after: int = 0) -> AsyncGenerator[ProcessEvent, None]:
         """What it prints after the event of this number, until its end; leaving the loop
         leaves it running. While it is read, a process that prints faster waits."""
         events = self._client._events(_asks.Printing(self.workspace, self.id, after))
@@ -153,22 +154,22 @@ class AsyncProcess:
         except ServerError as e:
             raise await self._client._lost(self.workspace, self.id, e) from None
         finally:
-            await events.aclose()  # type: ignore[attr-defined]
+            await events.aclose()
 
     async def write(self, content: _asks.AsyncContent) -> None:
         """Write to its input, and wait until it has taken all."""
-        data = _asks.known(content)
+        data = _asks.known(content, True)
         try:
             async for piece in _asks.apieces(content if data is None else [data]):
                 while piece:
-                    taken = (await self._ask("POST", "/input", data=piece[: _asks.INPUT], headers=_asks.BYTES, again=False))["taken"]
+                    taken = (await self._fed("/input", data=piece[: _asks.INPUT], headers=_asks.BYTES))["taken"]
                     piece = piece[taken:]
         except _asks.SourceFailed as e:
             raise e.cause
 
     async def close_input(self) -> None:
         """End its input; a terminal gets what Ctrl-D is there."""
-        await self._ask("POST", "/close", again=False)
+        await self._fed("/close")
 
     async def signal(self, name: str) -> None:
         """Send a signal to it and its group: ``INT``, ``TERM``, ``KILL``, ``HUP``, ``USR1``, …"""
@@ -190,6 +191,13 @@ class AsyncProcess:
             return await self._client._ask(method, _asks.process_path(self.workspace, self.id, action), body, **kwargs)
         except ServerError as e:
             raise await self._client._lost(self.workspace, self.id, e) from None
+
+    async def _fed(self, action: str, **kwargs: Any) -> Any:
+        """Ask something about its input."""
+        try:
+            return await self._ask("POST", action, again=False, **kwargs)
+        except ServerError as e:
+            raise _asks.closed((await self._ask("GET", ""))) or e if e.code == "no_input" else e from None
 
 
 class _Feeding:
@@ -235,7 +243,7 @@ class AsyncFiles:
         """What a file holds, as text."""
         return (await self.read(path)).decode(encoding)
 
-    def stream(self, path: str) -> AsyncIterator[bytes]:
+    def stream(self, path: str) -> AsyncGenerator[bytes, None]:
         """What a file holds, piece by piece: as ``Files.stream``."""
         return self._client._content(_asks.workspace_path(self._workspace, "/files"), {"path": path}, _asks.Reading(f"read {path}"))
 
@@ -248,7 +256,7 @@ class AsyncFiles:
         the ``etag`` of the one that may be replaced: ServerError has the code ``changed``
         when it is another one by now.
         """
-        data = _asks.known(content)
+        data = _asks.known(content, True)
         query = {"path": path, **({"mode": mode} if mode else {})}
         source = _asks.apieces(content) if data is None else data
         again = data is not None and not new and not if_match

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any, AsyncIterator, Awaitable, Callable, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, AsyncGenerator, Awaitable, Callable, List, Mapping, Optional, Union
 
-from . import _wire
+from . import _lives, _wire
+from ._asked import Asking
 from ._epochs import EPOCH
 from ._errors import ConnectionLost, CoppiceError, NoServer, ServerError
 from ._saved import Memory, SavedCheckpoint, memory_of, restore_body, save_body
 from ._types import Checkpoint, Code, Event, Result, checkpoint_id, checkpoint_of
+from ._within import or_undone
 
 if TYPE_CHECKING:
     from ._async import AsyncClient
@@ -47,27 +49,35 @@ class AsyncSession:
     ) -> Result:
         """Run code, and return its result: as ``Session.run``; ``answer`` may be a coroutine.
 
-        When the task that waits is cancelled, the code is.
+        When the task that waits is cancelled, the code is. A result that comes while ``answer``
+        is still asking is returned, and ``answer`` cancelled.
         """
-        events = self.stream(code, timeout=timeout, env=env, call_env=call_env, allow_stdin=answer is not None)
+
+        async def ask(question: Event) -> None:
+            if answer:
+                value = answer(question)
+                await self.input(question, await value if inspect.isawaitable(value) else str(value))
+
+        events = Asking(self.stream(code, timeout=timeout, env=env, call_env=call_env, allow_stdin=answer is not None), ask)
         try:
-            async for event in events:
+            while True:
+                event = await events.next()
+                if event is None:
+                    raise CoppiceError("the execution has no result")
                 if on_event:
                     on_event(event)
                 if event.type == "input_request" and answer:
-                    value = answer(event)
-                    await self.input(event, await value if inspect.isawaitable(value) else str(value))
+                    events.ask(event)
                 result = event.result
                 if result:
                     return result
         finally:
-            await events.aclose()  # type: ignore[attr-defined]
-        raise CoppiceError("the execution has no result")
+            await events.end()
 
     async def stream(
         self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, call_env: Optional[Mapping[str, str]] = None,
         allow_stdin: bool = False,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event, None]:
         """Run code, and yield each event while it happens: as ``Session.stream``.
 
         A loop that is left early should close it: ``async with contextlib.aclosing(…)``.
@@ -75,47 +85,69 @@ class AsyncSession:
         client, epochs = self._client, self._client._epochs
         body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin, self.kernel)
         events = client._events(_wire.Following(body["id"]))
-        ended, patience = False, 5
+        ended, leaving = False, 5
+        client._asked.follow(body["id"])
         try:
             try:
-                says = epochs.headers(self._key)
+                says = {**_wire.WHICH, **epochs.headers(self._key)}
                 try:
                     header = await client._begin(body, says)
                 except ServerError as e:
                     if not epochs.goes_on(self._key, says, e):
                         raise
-                    header = await client._begin(body, epochs.headers(self._key))
+                    header = await client._begin(body, {**_wire.WHICH, **epochs.headers(self._key)})
                 epochs.saw(self._key, header(EPOCH))
             except (ServerError, NoServer, TypeError, ValueError):
                 ended = True  # it never began, or is gone
                 raise
             async for event in events:
+                if client._asked.again(event):
+                    continue
                 ended = event.type == "final"
-                yield event
+                yield client._had.result(self._key, _lives.of_server(header), event) if ended else event
         except ConnectionLost:
-            patience = 1  # it will hardly answer, but may read on
+            leaving = 1  # it will hardly answer, but may read on
             raise
         finally:
-            await events.aclose()  # type: ignore[attr-defined]
-            if not ended:
-                try:
-                    await client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=patience)
-                except CoppiceError:
-                    pass  # what made us leave is more important
+            try:
+                await events.aclose()
+                if not ended:
+                    await client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=leaving, patience=0)
+            except CoppiceError:
+                pass  # what made us leave is more important
+            finally:
+                client._asked.leave(body["id"])  # until now an answer may be under way
 
     async def input(self, question: Event, value: str) -> str:
         """Answer an ``input_request``: as ``Session.input``."""
         path, body = _wire.answer_body(question, value)
-        return str((await self._client._ask("POST", path, body, again=False))["status"])
+        asked = self._client._asked
+        try:
+            told = await self._client._ask("POST", path, body)  # it is taken once
+        except ServerError as e:
+            raise asked.refused(question, e) from None
+        return asked.answered(question, str(told["status"]))
 
     async def fork(self, copies: int = 1) -> List[AsyncSession]:
         """Copy the session with all its variables: as ``Session.fork``."""
-        made = await self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})})
-        return [AsyncSession(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace, self.kernel) for s in made["sessions"]]
+
+        async def fork(left: Callable[[], bool]) -> List[AsyncSession]:
+            made = await self._ask("POST", "/fork", {"copies": copies, **({"owner": self._owner} if self._owner else {})}, left)
+            return [AsyncSession(self._client, s["session"], s.get("cwd") or self.cwd, self._owner, self.workspace, self.kernel) for s in made["sessions"]]
+
+        async def close(made: List[AsyncSession]) -> None:
+            for session in made:
+                await session.close()
+
+        return await or_undone(fork, close)
 
     async def checkpoint(self) -> Checkpoint:
         """Keep the state as it is now, for ``rewind``: as ``Session.checkpoint``."""
-        return checkpoint_of(await self._ask("POST", "/checkpoint"))
+
+        async def keep(left: Callable[[], bool]) -> Checkpoint:
+            return checkpoint_of(await self._ask("POST", "/checkpoint", None, left))
+
+        return await or_undone(keep, self._client.drop_checkpoint)
 
     async def rewind(self, checkpoint: Union[Checkpoint, str]) -> None:
         """Go back to the state of a checkpoint, which stays: as ``Session.rewind``."""
@@ -136,6 +168,7 @@ class AsyncSession:
     async def reset(self) -> None:
         """End the interpreter; the next call has a new one."""
         await self._ask("POST", "/reset")
+        self._client._had.forget(self._key)
 
     async def close(self) -> None:
         """End the session. What runs is cancelled. One that has ended already is fine."""
@@ -145,7 +178,8 @@ class AsyncSession:
             if e.status != 404:
                 raise
         self._client._epochs.forget(self._key)
+        self._client._had.forget(self._key)
 
-    async def _ask(self, method: str, action: str, body: Any = None) -> Any:
+    async def _ask(self, method: str, action: str, body: Any = None, left: Callable[[], bool] = lambda: False) -> Any:
         query = _wire.session_query(self.cwd, self.workspace, self.kernel)
-        return await self._client._ask(method, _wire.session_path(self.name, action), body, query=query, again=False)
+        return (await self._client._told(method, _wire.session_path(self.name, action), body, query, False, left=left))[0]

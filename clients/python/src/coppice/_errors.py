@@ -8,6 +8,11 @@ if TYPE_CHECKING:
     from ._types import Result
 
 
+def said(error: BaseException) -> str:
+    """What an error says; its name, when it says nothing."""
+    return str(error) or type(error).__name__
+
+
 class CoppiceError(Exception):
     """The base of all errors of this package."""
 
@@ -27,7 +32,8 @@ class ServerError(CoppiceError):
     """The server says no."""
 
     def __init__(self, status: int, code: str, message: str, hint: str = "", epoch: int = 0) -> None:
-        super().__init__(f"{message}; {hint}" if hint else message)
+        # One word is for programs, and no next step: busy, off, lossy, exists, threads.
+        super().__init__(f"{message}; {hint}" if " " in hint else message)
         #: The HTTP status.
         self.status = status
         #: For programs: ``not_found``, ``bad_request``, ``overloaded``, …; ``lost``: what became
@@ -35,7 +41,7 @@ class ServerError(CoppiceError):
         self.code = code
         #: What is the matter.
         self.message = message
-        #: The next step, "" when there is nothing to say.
+        #: The next step, or one word that says what is in the way; "" when there is nothing to say.
         self.hint = hint
         #: The epoch that a session of a fleet is in, with ``epoch_gone`` and
         #: ``epoch_needed``; else 0.

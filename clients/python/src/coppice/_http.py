@@ -7,7 +7,7 @@ import ssl
 from typing import Any, AsyncIterator, Dict, Mapping, Optional, Set, Tuple, Union
 
 from ._reach import ANSWER, untrusted
-from ._wire import MOST, Address, NotSent
+from ._wire import MOST, Address, not_sent
 from ._within import within
 
 #: The most of the head of an answer, in bytes.
@@ -216,7 +216,7 @@ async def request(
         refused = untrusted(e, at.url)
         if refused:
             raise refused from e
-        raise NotSent(str(e) or type(e).__name__) from e
+        raise not_sent(e, at) from e
     answer: Optional[asyncio.Future[Answer]] = None
     read: Optional[bytes] = None
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Dict, Mapping, Optional, Tuple, Union
-from urllib.parse import quote
 
 from ._types import time_of
+from ._wire import part
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def drop_request(checkpoint: Union[SavedCheckpoint, str], workspace: str, owner:
     if isinstance(checkpoint, SavedCheckpoint):
         workspace = checkpoint.workspace
     query = {k: v for k, v in {"workspace": workspace, "owner": owner}.items() if v}
-    return "api/saved-checkpoints/" + quote(named(checkpoint), safe=""), query
+    return "api/saved-checkpoints/" + part("the name of a checkpoint", named(checkpoint)), query
 
 
 def named(checkpoint: Union[SavedCheckpoint, str]) -> str:

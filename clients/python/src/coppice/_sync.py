@@ -6,11 +6,11 @@ import http.client
 import socket
 import time
 from contextlib import suppress
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
-from urllib.parse import quote
+from typing import Any, Callable, Generator, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _asks, _lives, _reach, _wire
-from ._errors import ConnectionLost, CoppiceError, ServerError
+from ._asked import Asked
+from ._errors import ConnectionLost, CoppiceError, ServerError, said
 from ._epochs import Epochs
 from ._places import WorkspaceInfo, workspace_of
 from ._sync_places import Workspace
@@ -50,7 +50,7 @@ class Client:
     Without an address it is the server of this user, as ``coppice run --session`` finds
     it: by a file in ``home``, ``COPPICE_HOME`` or the home directory. Such a client follows
     its server when that is started again elsewhere, with another token. With ``url`` the
-    token has to be given. ``patience`` is how many seconds the server may be out of
+    token has to be given, here or in ``COPPICE_TOKEN``. ``patience`` is how many seconds the server may be out of
     reach before a request fails with ConnectionLost: it cannot be connected to, or gives no
     answer. A request that takes long at a server that answers others is waited for. Code that a server had been given
     before it was started again is not sent to it a second time: ServerError with the code
@@ -60,7 +60,7 @@ class Client:
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None, *, home: Optional[str] = None, patience: float = _reach.PATIENCE) -> None:
         self._where = Where(url, token, home)
         self._patience, self._reach = patience, _reach.Reach(patience)
-        self._epochs, self._lives = Epochs(), _lives.Lives()
+        self._epochs, self._lives, self._had, self._asked = Epochs(), _lives.Lives(), _lives.Sessions(), Asked()
 
     def __enter__(self) -> Client:
         return self
@@ -127,7 +127,7 @@ class Client:
 
     def drop_checkpoint(self, checkpoint: Union[Checkpoint, str]) -> None:
         """End a checkpoint."""
-        self._ask("DELETE", "api/checkpoints/" + quote(checkpoint_id(checkpoint), safe=""), again=False)
+        self._ask("DELETE", "api/checkpoints/" + _wire.part("the id of a checkpoint", checkpoint_id(checkpoint)), again=False)
 
     def saved_checkpoints(self) -> List[SavedCheckpoint]:
         """What sessions have saved on the server's disk, by workspace and name."""
@@ -152,7 +152,7 @@ class Client:
         ``artifact://0``. What is no text in this encoding is replaced in it."""
         return b"".join(self.stream_artifact(artifact)).decode(encoding, "replace")
 
-    def stream_artifact(self, artifact: Union[str, int]) -> Iterator[bytes]:
+    def stream_artifact(self, artifact: Union[str, int]) -> Generator[bytes, None, None]:
         """An output that was too long for a result, or a drawing, piece by piece. A connection
         that breaks is made again from where it broke."""
         path, seen = _asks.artifact_request(artifact)
@@ -197,7 +197,7 @@ class Client:
                 refused = _reach.untrusted(e, at.url)
                 if refused:
                     raise refused from e
-                raise _wire.NotSent(str(e) or type(e).__name__) from e
+                raise _wire.not_sent(e, at) from e
             sock: socket.socket = connection.sock  # it is gone from there with the head of the answer
             sock.settimeout(timeout)
             if lookout:
@@ -233,7 +233,7 @@ class Client:
                 return self._exchange(method, path, query, data, headers, _reach.ANSWER, begin, lookout)
             except (OSError, http.client.HTTPException) as e:
                 if lookout.failed:
-                    raise TimeoutError(f"the server does not answer: {lookout.failed or type(lookout.failed).__name__}") from e
+                    raise TimeoutError(f"the server does not answer: {said(lookout.failed)}") from e
                 raise
 
     def _exchange(
@@ -257,19 +257,20 @@ class Client:
     def _ask(
         self, method: str, path: str, body: Any = None, *, query: Optional[_wire.Query] = None, again: bool = True,
         timeout: Optional[float] = None, waits: bool = False, data: Union[bytes, Iterator[bytes], None] = None,
-        headers: Optional[Mapping[str, str]] = None,
+        headers: Optional[Mapping[str, str]] = None, patience: Optional[float] = None,
     ) -> Any:
         """One request; repeated, while the server is out of reach, when that changes nothing. waits:
         the answer takes its time, though nothing but what there is is asked for."""
-        return self._told(method, path, body, query, again, timeout, waits, data, headers)[0]
+        return self._told(method, path, body, query, again, timeout, waits, data, headers, patience)[0]
 
     def _told(
         self, method: str, path: str, body: Any = None, query: Optional[_wire.Query] = None, again: bool = True, timeout: Optional[float] = None,
         waits: bool = False, data: Union[bytes, Iterator[bytes], None] = None, headers: Optional[Mapping[str, str]] = None,
+        patience: Optional[float] = None,
     ) -> Tuple[Any, _wire.Header]:
         """As _ask, with what stands above the answer."""
         timeout = self._reach.limit(method, waits) if timeout is None else timeout
-        pause = _wire.Pause(self._patience)
+        pause = _wire.Pause(self._patience if patience is None else patience)
         data = _wire.encode(body) if data is None else data
         repeated = False
         while True:
@@ -282,9 +283,10 @@ class Client:
                 e.repeated = repeated
                 raise
             except (OSError, http.client.HTTPException) as e:
-                repeated = repeated or not isinstance(e, _wire.NotSent)
-                if not again:
-                    raise ConnectionLost(f"{method} {path}: {e or type(e).__name__}") from e
+                sent = not isinstance(e, _wire.NotSent)
+                repeated = repeated or sent
+                if sent and not again:
+                    raise ConnectionLost(f"{method} {path}: {said(e)}") from e
                 self._wait(pause, e, f"{method} {path}")
 
     def _wait(self, pause: _wire.Pause, error: Exception, doing: str) -> None:
@@ -318,11 +320,11 @@ class Client:
                     raise
                 # It was another life by then, and nothing was done.
         try:
-            return self._once("GET", _wire.execution_path(execution), timeout=at_once)[1]  # it may have been kept, or handed over
+            return self._once("GET", _wire.execution_path(execution), headers=_wire.WHICH, timeout=at_once)[1]  # it may have been kept, or handed over
         except ServerError as e:
             raise _wire.unknown() if e.status == 404 else e from None
 
-    def _events(self, seen: _wire.Numbered[_wire.T]) -> Iterator[_wire.T]:
+    def _events(self, seen: _wire.Numbered[_wire.T]) -> Generator[_wire.T, None, None]:
         """The events of an execution or a process, over as many connections as it takes."""
         pause = _wire.Pause(self._patience)
         while not seen.done:
@@ -352,7 +354,7 @@ class Client:
         if not seen.done:
             seen.over()
 
-    def _content(self, path: str, query: Optional[_wire.Query], seen: _asks.Reading) -> Iterator[bytes]:
+    def _content(self, path: str, query: Optional[_wire.Query], seen: _asks.Reading) -> Generator[bytes, None, None]:
         """What a file or an artifact holds, over as many connections as it takes."""
         pause = _wire.Pause(self._patience)
         while not seen.done:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from typing import TYPE_CHECKING, Any, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Generator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _asks, _wire
 from ._errors import CoppiceError, ServerError
@@ -52,6 +52,7 @@ class Workspace:
         except ServerError as e:
             if e.code != "not_found":  # as a node of a fleet says that has never had it
                 raise
+        self._client._had.ended(self.name)
 
     def session(self, name: str, *, cwd: Optional[str] = None, owner: str = "", kernel: str = "") -> Session:
         """A session in it: as ``Client.session``; ``cwd`` is relative to its folder."""
@@ -68,6 +69,8 @@ class Workspace:
         ``cwd`` is relative to its folder, ``timeout`` is in seconds. All that it prints
         is kept in memory: ``start`` is for much of it. Whatever is raised here ends it.
         """
+        if input is not None:
+            _asks.check_content(input)
         process = self.start(args, env=env, cwd=cwd, timeout=timeout, input=input is not None)
         output, feeding = Output(), _Feeding(process, input)
         try:
@@ -135,7 +138,7 @@ class Process:
             if exit:
                 return exit
 
-    def events(self, after: int = 0) -> Iterator[ProcessEvent]:
+    def events(self, after: int = 0) -> Generator[ProcessEvent, None, None]:
         """What it prints after the event of this number, until its end; leaving the loop
         leaves it running. While it is read, a process that prints faster waits."""
         try:
@@ -149,14 +152,14 @@ class Process:
         try:
             for piece in [data] if data is not None else _asks.pieces(content):
                 while piece:
-                    taken = self._ask("POST", "/input", data=piece[: _asks.INPUT], headers=_asks.BYTES, again=False)["taken"]
+                    taken = self._fed("/input", data=piece[: _asks.INPUT], headers=_asks.BYTES)["taken"]
                     piece = piece[taken:]
         except _asks.SourceFailed as e:
             raise e.cause
 
     def close_input(self) -> None:
         """End its input; a terminal gets what Ctrl-D is there."""
-        self._ask("POST", "/close", again=False)
+        self._fed("/close")
 
     def signal(self, name: str) -> None:
         """Send a signal to it and its group: ``INT``, ``TERM``, ``KILL``, ``HUP``, ``USR1``, …"""
@@ -178,6 +181,13 @@ class Process:
             return self._client._ask(method, _asks.process_path(self.workspace, self.id, action), body, **kwargs)
         except ServerError as e:
             raise self._client._lost(self.workspace, self.id, e) from None
+
+    def _fed(self, action: str, **kwargs: Any) -> Any:
+        """Ask something about its input."""
+        try:
+            return self._ask("POST", action, again=False, **kwargs)
+        except ServerError as e:
+            raise _asks.closed(self._ask("GET", "")) or e if e.code == "no_input" else e from None
 
 
 class _Feeding:
@@ -226,7 +236,7 @@ class Files:
         """What a file holds, as text."""
         return self.read(path).decode(encoding)
 
-    def stream(self, path: str) -> Iterator[bytes]:
+    def stream(self, path: str) -> Generator[bytes, None, None]:
         """What a file holds, piece by piece. A connection that breaks is made again from
         where it broke; ServerError has the code ``changed`` when the file was meanwhile."""
         return self._client._content(_asks.workspace_path(self._workspace, "/files"), {"path": path}, _asks.Reading(f"read {path}"))

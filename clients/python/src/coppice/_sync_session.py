@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Iterator, List, Mapping, Optional, Union
+from typing import TYPE_CHECKING, Any, Callable, Generator, List, Mapping, Optional, Union
 
-from . import _wire
+from . import _lives, _wire
 from ._epochs import EPOCH
 from ._errors import ConnectionLost, CoppiceError, NoServer, ServerError
 from ._saved import Memory, SavedCheckpoint, memory_of, restore_body, save_body
@@ -64,13 +64,13 @@ class Session:
                 if result:
                     return result
         finally:
-            events.close()  # type: ignore[attr-defined]
+            events.close()
         raise CoppiceError("the execution has no result")
 
     def stream(
         self, code: Code, *, timeout: Optional[float] = None, env: Optional[Mapping[str, str]] = None, call_env: Optional[Mapping[str, str]] = None,
         allow_stdin: bool = False,
-    ) -> Iterator[Event]:
+    ) -> Generator[Event, None, None]:
         """Run code, and yield each event while it happens, the ``final`` one last.
 
         The code starts with the first event that is asked for; it is cancelled when the
@@ -79,37 +79,47 @@ class Session:
         """
         client, epochs = self._client, self._client._epochs
         body = _wire.execution_body(self.name, self.cwd, self.workspace, self._owner, code, timeout, env, call_env, allow_stdin, self.kernel)
-        ended, patience = False, 5
+        ended, leaving = False, 5
+        client._asked.follow(body["id"])
         try:
             try:
-                says = epochs.headers(self._key)
+                says = {**_wire.WHICH, **epochs.headers(self._key)}
                 try:
                     header = client._begin(body, says)
                 except ServerError as e:
                     if not epochs.goes_on(self._key, says, e):
                         raise
-                    header = client._begin(body, epochs.headers(self._key))
+                    header = client._begin(body, {**_wire.WHICH, **epochs.headers(self._key)})
                 epochs.saw(self._key, header(EPOCH))
             except (ServerError, NoServer, TypeError, ValueError):
                 ended = True  # it never began, or is gone
                 raise
             for event in client._events(_wire.Following(body["id"])):
+                if client._asked.again(event):
+                    continue
                 ended = event.type == "final"
-                yield event
+                yield client._had.result(self._key, _lives.of_server(header), event) if ended else event
         except ConnectionLost:
-            patience = 1  # it will hardly answer, but may read on
+            leaving = 1  # it will hardly answer, but may read on
             raise
         finally:
             if not ended:
                 try:
-                    client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=patience)
+                    client._ask("POST", _wire.execution_path(body["id"], "/cancel"), again=False, timeout=leaving, patience=0)
                 except CoppiceError:
                     pass  # what made us leave is more important
+            client._asked.leave(body["id"])
 
     def input(self, question: Event, value: str) -> str:
-        """Answer an ``input_request``: ``accepted``, ``expired``, ``already answered``, ``unknown``."""
+        """Answer an ``input_request``: ``accepted``, ``expired``, ``already answered`` (also when the
+        answer to this request was lost, and it was made again), ``unknown``."""
         path, body = _wire.answer_body(question, value)
-        return str(self._client._ask("POST", path, body, again=False)["status"])
+        asked = self._client._asked
+        try:
+            told = self._client._ask("POST", path, body)  # it is taken once
+        except ServerError as e:
+            raise asked.refused(question, e) from None
+        return asked.answered(question, str(told["status"]))
 
     def fork(self, copies: int = 1) -> List[Session]:
         """Copy the session with all its variables, as many times as said.
@@ -157,6 +167,7 @@ class Session:
     def reset(self) -> None:
         """End the interpreter; the next call has a new one."""
         self._ask("POST", "/reset")
+        self._client._had.forget(self._key)
 
     def close(self) -> None:
         """End the session. What runs is cancelled. One that has ended already is fine."""
@@ -166,6 +177,7 @@ class Session:
             if e.status != 404:
                 raise
         self._client._epochs.forget(self._key)
+        self._client._had.forget(self._key)
 
     def _ask(self, method: str, action: str, body: Any = None) -> Any:
         query = _wire.session_query(self.cwd, self.workspace, self.kernel)

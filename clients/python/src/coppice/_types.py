@@ -199,6 +199,11 @@ class SessionInfo:
     #: The kernelspec of its kernels, where it named one.
     kernel: str = ""
 
+    @property
+    def session(self) -> str:
+        """Its name, as the server and other clients call it."""
+        return self.name
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -239,9 +244,12 @@ def checkpoint_id(checkpoint: Union[Checkpoint, str]) -> str:
 
 def cells_of(code: Code) -> List[Dict[str, str]]:
     """The cells of a request."""
-    parts: Sequence[Union[str, Cell]] = [code] if isinstance(code, (str, Cell)) else code
+    many = isinstance(code, Sequence) and not isinstance(code, (str, bytes, bytearray, memoryview))
+    parts: Sequence[Union[str, Cell]] = code if many else [code]  # type: ignore[assignment, list-item]
     cells = []
     for part in parts:
+        if not isinstance(part, (str, Cell)):
+            raise TypeError(f"code is text, a Cell, or a list of those, not {part!r:.100}")
         cell = Cell(part) if isinstance(part, str) else part
         cells.append({"code": cell.code, "title": cell.title} if cell.title else {"code": cell.code})
     return cells

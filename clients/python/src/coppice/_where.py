@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from functools import cached_property
 from typing import Optional
@@ -11,13 +12,21 @@ from ._find import read, record_path
 from ._wire import Address
 
 
+def _token(url: str, token: Optional[str]) -> str:
+    """The token of a server that was named; "" is for one that wants none."""
+    found = os.environ.get("COPPICE_TOKEN") if token is None else token
+    if found is None:
+        raise ValueError(f"the server at {url} wants a token: give token=..., or set COPPICE_TOKEN; its user finds it in ~/.coppice/serve.json")
+    return found
+
+
 class Where:
     """Where a server is: where its user says, or where the record of servers says."""
 
     def __init__(self, url: Optional[str], token: Optional[str], home: Optional[str]) -> None:
         self._record = record_path(home) if url is None else None
         #: Where it is now. It is replaced as a whole, so that a token goes nowhere but to its own address.
-        self.at = Address(*read(self._record)) if self._record else Address(url or "", token or "")
+        self.at = Address(*read(self._record)) if self._record else Address(url or "", _token(url or "", token))
 
     @cached_property
     def tls(self) -> ssl.SSLContext:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import numbers
@@ -10,7 +11,7 @@ import uuid
 from typing import Any, Callable, Dict, Generic, List, Mapping, Optional, Tuple, TypeVar, Union
 from urllib.parse import quote, urlencode, urlsplit
 
-from ._errors import ConnectionLost, CoppiceError, ServerError
+from ._errors import ConnectionLost, CoppiceError, ServerError, said
 from ._types import Code, Event, cells_of
 
 #: The most of an answer that is kept in memory, in bytes.
@@ -33,6 +34,15 @@ WHICH = {SERVER: "?"}
 
 class NotSent(ConnectionError):
     """The connection could not be made: nothing was sent."""
+
+
+def not_sent(error: Exception, at: Address) -> NotSent:
+    """Why a connection could not be made."""
+    where = f"the socket {at.socket}" if at.socket else at.url
+    # asyncio tells of several addresses in one text.
+    if isinstance(error, (ConnectionRefusedError, FileNotFoundError)) or f"[Errno {errno.ECONNREFUSED}]" in str(error):
+        return NotSent(f"no server runs at {where}; start one with coppice serve")
+    return NotSent(f"{where} cannot be reached: {said(error)}")
 
 
 class Address:
@@ -58,7 +68,10 @@ class Address:
 
     def target(self, path: str, query: Optional[Query] = None) -> str:
         """What stands in the first line of a request."""
-        return f"{self.base}/{path}" + ("?" + urlencode(query, doseq=True) if query else "")
+        try:
+            return f"{self.base}/{path}" + ("?" + urlencode(query, doseq=True) if query else "")
+        except UnicodeEncodeError as e:
+            raise not_text("a path or a name", e) from None
 
     def headers(self, body: object, after: int = -1, more: Optional[Mapping[str, str]] = None) -> Dict[str, str]:
         """The headers of a request; after is the last event seen, -1: no stream.
@@ -191,11 +204,17 @@ class Sent:
         return {SERVER: life} if at == self._asked and uptime >= since else None
 
 
+def part(what: str, text: str) -> str:
+    """A part of a path."""
+    if not text:
+        raise ValueError(f"{what} is not empty")
+    check_text(what, text)
+    return quote(text, safe="")
+
+
 def session_path(name: str, action: str = "") -> str:
     """The path of a session."""
-    if not name:
-        raise ValueError("a session has a name")
-    return "api/sessions/" + quote(name, safe="") + action
+    return "api/sessions/" + part("the name of a session", name) + action
 
 
 def execution_path(execution: str, action: str = "") -> str:
@@ -266,7 +285,7 @@ class Pause:
             # A server that says nothing in a whole try has been out of reach since that began.
             self._trouble = now if self._heard else self._begun
         if now - self._trouble >= self._patience:
-            raise ConnectionLost(f"{doing}: {error or type(error).__name__}") from error
+            raise ConnectionLost(f"{doing}: {said(error)}") from error
         length, self._length = self._length, min(2 * self._length, LONGEST_PAUSE)
         return length
 

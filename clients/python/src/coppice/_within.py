@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any, Awaitable, Callable, Optional, Set, Tuple, TypeVar
 
+from ._errors import said
 from ._reach import silent
 
 T = TypeVar("T")
@@ -38,6 +40,21 @@ async def within(what: Awaitable[T], seconds: Optional[float], drop: Optional[Ca
     return task.result()
 
 
+async def or_undone(make: Callable[[Callable[[], bool]], Awaitable[T]], undo: Callable[[T], Awaitable[object]]) -> T:
+    """Make something at the server that no one else would know of: when the task that waits is
+    cancelled, it is undone. make is told then that what was not sent yet need not be."""
+    left = False
+    making = asyncio.ensure_future(make(lambda: left))
+    try:
+        await asyncio.wait([making])
+    except asyncio.CancelledError:
+        left = True
+        with contextlib.suppress(Exception):  # what made us leave is more important
+            await undo(await making)  # it may be there already
+        raise
+    return making.result()
+
+
 async def attended(what: Awaitable[T], alive: Callable[[], Awaitable[object]], ask: Tuple[float, float]) -> T:
     """Wait for something for as long as a server is alive, which is asked after so long and then so often; else TimeoutError."""
 
@@ -58,7 +75,7 @@ async def attended(what: Awaitable[T], alive: Callable[[], Awaitable[object]], a
         await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
             failed = looking.exception()
-            raise TimeoutError(f"the server does not answer: {failed or type(failed).__name__}") from failed
+            raise TimeoutError(f"the server does not answer: {said(failed)}" if failed else "the server does not answer") from failed
         return work.result()
     finally:
         await _end(looking, None)
