@@ -102,7 +102,7 @@ func TestToolErrorsNameThePath(t *testing.T) {
 		{"python", `{"cells":[{"code":"1"}],"reset":{"a":[1]}}`, "python: reset: is a JSON object; it must be true or false"},
 		{"eval", `{"cells":[{"language":"py","code":"1","timeout":"1"}]}`, "eval: cells[0].timeout: is a JSON string; it must be a number"},
 		{"python", `{"cells":[{"code":"1"},{}]}`, "python: cells[1].code: is missing; pass the Python code as a string"},
-		{"python", `{"cells":[],"cwd":"/no/such/place"}`, "python: cwd: Working directory does not exist: /no/such/place"},
+		{"python", `{"cells":[],"cwd":"/no/such/place"}`, "python: cwd: Working directory does not exist: /no/such/place; make it, or name another folder"},
 		{"python", `{"cells":[],"session":"a"}`, `python: there is no argument "session"; see the tool's schema`},
 		{"python", `7`, "python: the arguments are a JSON number; they must be an object"},
 		{"bash", `{"command":"  "}`, "bash: command: is missing; pass the shell command as a string"},

@@ -127,11 +127,11 @@ func WorkingDir(cwd string) (string, error) {
 	info, err := os.Stat(abs)
 	switch {
 	case os.IsNotExist(err):
-		return "", errors.New("Working directory does not exist: " + abs)
+		return "", errors.New("Working directory does not exist: " + abs + "; make it, or name another folder")
 	case err != nil:
 		return "", fmt.Errorf("Working directory cannot be used: %w", err) //nolint:staticcheck // as above
 	case !info.IsDir():
-		return "", errors.New("Working directory is not a directory: " + abs)
+		return "", errors.New("Working directory is not a directory: " + abs + "; name a folder")
 	}
 	return abs, nil
 }

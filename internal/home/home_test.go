@@ -73,11 +73,11 @@ func TestWorkingDir(t *testing.T) {
 	require.Equal(t, here, got)
 	dir := t.TempDir()
 	_, err = home.WorkingDir(filepath.Join(dir, "gone"))
-	require.EqualError(t, err, "Working directory does not exist: "+filepath.Join(dir, "gone"))
+	require.EqualError(t, err, "Working directory does not exist: "+filepath.Join(dir, "gone")+"; make it, or name another folder")
 	file := filepath.Join(dir, "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	_, err = home.WorkingDir(file)
-	require.EqualError(t, err, "Working directory is not a directory: "+file)
+	require.EqualError(t, err, "Working directory is not a directory: "+file+"; name a folder")
 	_, err = home.WorkingDir(file + "/x")
 	require.ErrorContains(t, err, "Working directory cannot be used: ")
 }

@@ -159,9 +159,21 @@ func runOnce(ctx context.Context, c command) (string, error) {
 	}
 	if err := p.Err(); err != nil {
 		if last := stderr.Tail(1); len(last) > 0 {
-			return "", fmt.Errorf("does not run: %w, saying %q", err, last[0])
+			return "", fmt.Errorf("does not run: %w, saying %q", err, withoutCode(last[0], c.args))
 		}
 		return "", fmt.Errorf("does not run: %w", err)
 	}
 	return stdout.String(), nil
+}
+
+// withoutCode is what a program that is no Python said of its arguments, cut off before the code
+// among them: ls has no such file, and quotes the whole script.
+func withoutCode(said string, args []string) string {
+	for _, arg := range args {
+		first, _, _ := strings.Cut(arg, "\n")
+		if before, _, quoted := strings.Cut(said, first); quoted && len(first) > 20 {
+			return before + "…"
+		}
+	}
+	return said
 }

@@ -65,6 +65,12 @@ func TestUsage(t *testing.T) {
 		{"python of a set-up", []string{"setup", "--python", filepath.Join(dir, "none")}, "--python"},
 		{"python of a notebook", []string{"env", "--python", "no-such-python"}, "--python"},
 		{"cwd of a run", []string{"run", "-c", "1", "--cwd", filepath.Join(dir, "none")}, "Working directory does not exist"},
+		{"cwd of a server", []string{"serve", "--cwd", filepath.Join(dir, "none")}, "--cwd: Working directory does not exist"},
+		{"cwd that is a file", []string{"serve", "--cwd", write("f", "")}, "--cwd: Working directory is not a directory"},
+		{"cwd of mcp", []string{"mcp", "--cwd", filepath.Join(dir, "none")}, "--cwd: Working directory does not exist"},
+		{"python of a server", []string{"serve", "--python", filepath.Join(dir, "none")}, "--python"},
+		{"token", []string{"serve"}, "COPPICE_TOKEN holds a control character"},
+		{"token", []string{"health", "--url", "http://127.0.0.1:1"}, "COPPICE_TOKEN holds a control character"},
 		{"kernel mode", []string{"run", "-c", "1", "--kernel-mode", "x"}, "--kernel-mode must be session or per-call"},
 		{"two forms", []string{"run", "-c", "1", "--json", "--events"}, "--json and --events exclude each other"},
 		{"backend", []string{"run", "-c", "1", "--backend", "x"}, "not one of auto, gateway, runner"},
@@ -78,6 +84,9 @@ func TestUsage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			env := []string{"COPPICE_HOME=" + dir}
+			if tt.name == "token" {
+				env = append(env, "COPPICE_TOKEN=a\tb")
+			}
 			if tt.name == "home" {
 				t.Setenv("HOME", "") // os.UserHomeDir asks the process
 				env = nil

@@ -83,6 +83,9 @@ The sandboxes are shown --sandbox-cert and the token of ` + sandboxToken + `, wh
 
 // check looks at the flags. The error is a UsageError.
 func (f *frontFlags) check(a *app) (*url.URL, error) {
+	if err := a.CheckToken("COPPICE_TOKEN", sandboxToken); err != nil {
+		return nil, err
+	}
 	u, err := url.Parse(f.sandboxes)
 	switch {
 	case f.sandboxes == "" || err != nil || u.Scheme == "":
@@ -91,11 +94,11 @@ func (f *frontFlags) check(a *app) (*url.URL, error) {
 		return nil, console.Usagef("--sandboxes: leave the user and the password out of %s: whoever lists the processes of this machine sees them", u.Redacted())
 	case f.between.addr == "":
 		return nil, console.Usagef("a front needs --fleet-listen, --fleet-cert, --fleet-key and --fleet-ca: by its certificate sandboxes know it, and clients on other machines")
-	case len(a.Getenv("COPPICE_TOKEN")) < 16:
+	case len(a.Token("COPPICE_TOKEN")) < 16:
 		return nil, console.Usagef("all fronts have one token: set COPPICE_TOKEN, of at least 16 characters")
-	case a.Getenv(sandboxToken) == "":
+	case a.Token(sandboxToken) == "":
 		return nil, console.Usagef("set %s to the token that sandboxes take: coppice token create --tokens FILE --tenant front makes it, and the file that they are given", sandboxToken)
-	case a.Getenv(sandboxToken) == a.Getenv("COPPICE_TOKEN"):
+	case a.Token(sandboxToken) == a.Token("COPPICE_TOKEN"):
 		return nil, console.Usagef("%s is what sandboxes are shown, whose code may learn it: it has to be another one than COPPICE_TOKEN", sandboxToken)
 	case (f.inner.Cert == "") != (f.inner.Key == "") || (f.inner.Cert == "") != (f.inner.ClientCA == ""):
 		return nil, console.Usagef("--sandbox-cert, --sandbox-key and --sandbox-ca go together")
@@ -149,7 +152,7 @@ func (a *app) front(ctx context.Context, f frontFlags) error {
 func (a *app) serveFront(ctx context.Context, f frontFlags, path string, sandboxes fleet.Sandboxes, far *farNode, transport *http.Transport, logger *slog.Logger) error {
 	m := newMetrics(version.Read())
 	front := fronts.New(fronts.Options{
-		Sandboxes: sandboxes, Transport: transport, Host: f.host, Token: a.Getenv(sandboxToken), Patience: f.patience, Metrics: m.registry, Logger: logger,
+		Sandboxes: sandboxes, Transport: transport, Host: f.host, Token: a.Token(sandboxToken), Patience: f.patience, Metrics: m.registry, Logger: logger,
 	})
 	mounts := append(
 		front.Mounts(),
@@ -158,7 +161,7 @@ func (a *app) serveFront(ctx context.Context, f frontFlags, path string, sandbox
 			httpserver.JSON(w, http.StatusOK, client.Health{Status: "ok"})
 		})},
 	)
-	o := httpserver.Options{Addr: f.addr, Token: a.Getenv("COPPICE_TOKEN"), Logger: logger, Instrument: m.instrument}
+	o := httpserver.Options{Addr: f.addr, Token: a.Token("COPPICE_TOKEN"), Logger: logger, Instrument: m.instrument}
 	server, err := httpserver.Listen(ctx, o, mounts...)
 	if errors.Is(err, httpserver.ErrAddress) {
 		return console.UsageError{Err: err}

@@ -187,7 +187,10 @@ func (a *app) askHealth(ctx context.Context, f healthFlags, r *healthReport) err
 // healthClient is the client of the server at an address, or of the one that runs. It
 // asks once: whoever checks the health of a server does so again.
 func (a *app) healthClient(address string) (*client.Client, error) {
-	o := client.Options{URL: address, Token: a.Getenv("COPPICE_TOKEN"), Patience: -1}
+	if err := a.CheckToken("COPPICE_TOKEN"); err != nil {
+		return nil, err
+	}
+	o := client.Options{URL: address, Token: a.Token("COPPICE_TOKEN"), Patience: -1}
 	if address == "" {
 		return client.Find(client.FindOptions{Env: a.Env, Client: o})
 	}

@@ -114,7 +114,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.shared && f.http == "" {
 		return console.Usagef("--shared-sessions needs --http: standard input has one client")
 	}
-	if err := f.saved.check(); err != nil {
+	if err := cmp.Or(f.saved.check(), a.CheckPlace(ctx, f.Python, f.cwd)); err != nil {
 		return err
 	}
 	walled := f.Walled(a.Env)

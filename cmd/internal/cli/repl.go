@@ -34,6 +34,9 @@ pressed twice leaves; so do Ctrl-D and exit. The session ends with the screen.`,
 			if !isFile || !a.Out.Terminal {
 				return console.Usagef("repl needs a terminal; use run for scripts and pipes")
 			}
+			if err := a.CheckPlace(ctx, f.Python, cwd); err != nil {
+				return err
+			}
 			warm, err := a.Tools(ctx, tools)
 			if err != nil {
 				return err

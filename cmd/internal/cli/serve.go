@@ -180,7 +180,7 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := cmp.Or(f.checkRetention(), f.saved.check()); err != nil {
 		return err
 	}
-	if err := a.CheckPlace(ctx, f.Python, f.cwd); err != nil {
+	if err := cmp.Or(a.CheckToken("COPPICE_TOKEN"), a.CheckPlace(ctx, f.Python, f.cwd)); err != nil {
 		return err
 	}
 	path, err := client.RecordPath(client.FindOptions{Env: a.Env})
@@ -252,7 +252,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 		}
 		return err
 	}
-	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Why: f.Chosen, Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
+	api, err := httpapi.New(httpapi.Options{Host: host.Host, Cwd: f.cwd, Version: version.Read().Version, Metrics: m.registry, Logger: logger, Why: f.Chosen, Forgets: forgets(host.Options()), Of: vitals.Of, Answered: v.Answered, Retention: f.retention})
 	if err != nil {
 		return nil, unserved(err, nil)
 	}
@@ -315,7 +315,7 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 // listen takes the address and, where it can, a Unix socket beside the file that
 // tells of the server.
 func (a *app) listen(ctx context.Context, f serveFlags, path string, o httpserver.Options, in *inheritance, mounts []httpserver.Mount) (*httpserver.Server, error) {
-	o.Addr, o.Token = f.addr, a.Getenv("COPPICE_TOKEN")
+	o.Addr, o.Token = f.addr, a.Token("COPPICE_TOKEN")
 	if runtime.GOOS != "windows" {
 		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}

@@ -124,7 +124,7 @@ func (f serveFlags) checkFleet(a *app) ([]*url.URL, error) {
 	if err := f.fleet.kept.check(f.hibernate.wanted(a.Env)); err != nil {
 		return nil, err
 	}
-	if len(a.Getenv("COPPICE_TOKEN")) < 16 {
+	if len(a.Token("COPPICE_TOKEN")) < 16 {
 		return nil, console.Usagef("all nodes of a fleet have one token: set COPPICE_TOKEN, of at least 16 characters, to the same for all of them")
 	}
 	var servers []*url.URL
@@ -216,7 +216,7 @@ func (a *app) openFleet(ctx context.Context, f serveFlags, path string) (*member
 		return nil, err
 	}
 	o := DirectoryOptions{
-		URLs: servers, Synced: f.fleet.synced, Dir: filepath.Join(filepath.Dir(path), "fleet"), Secret: a.Getenv("COPPICE_TOKEN"),
+		URLs: servers, Synced: f.fleet.synced, Dir: filepath.Join(filepath.Dir(path), "fleet"), Secret: a.Token("COPPICE_TOKEN"),
 		TTL:    f.fleet.ttl,
 		Logger: slog.New(slog.NewTextHandler(a.Err, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	}

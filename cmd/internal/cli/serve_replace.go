@@ -87,7 +87,7 @@ func (a *app) succeed(ctx context.Context, f serveFlags, path string, r client.R
 	if _, port, err := net.SplitHostPort(f.addr); f.addr != httpserver.DefaultAddr && f.addr != at && (err != nil || port != "0") {
 		return nil, console.Usagef("--replace takes the address of the server that runs, %s: leave out --addr %s", at, f.addr)
 	}
-	if token := a.Getenv("COPPICE_TOKEN"); token != "" && token != r.Token {
+	if token := a.Token("COPPICE_TOKEN"); token != "" && token != r.Token {
 		return nil, console.Usagef("--replace takes the token of the server that runs: COPPICE_TOKEN is another one")
 	}
 	s, err := handover.Ask(ctx, handover.SuccessorOptions{

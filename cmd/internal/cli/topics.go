@@ -52,6 +52,7 @@ OTEL_EXPORTER_OTLP_ENDPOINT
 COPPICE_HOME              holds .coppice, in place of the home directory
 COPPICE_TOOLS             the folder of tools
 COPPICE_TOKEN             what opens coppice serve, in place of a token made for it
+                          (a newline at its end, as a file leaves it, is not part of it)
 COPPICE_SANDBOX_TOKEN     what coppice-fleet front shows to its sandboxes
 COPPICE_IMAGES            how pictures are shown on a terminal: kitty, iterm2, sixel,
                           blocks or none (default: what the terminal is known for)
