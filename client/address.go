@@ -71,12 +71,21 @@ func (c *Client) elsewhere(req *http.Request) (*http.Request, error) {
 	if again.Header.Get("Authorization") == req.Header.Get("Authorization") {
 		return nil, nil
 	}
-	again.URL.Scheme, again.URL.Host, again.Host = now.base.Scheme, now.base.Host, now.base.Host
-	if req.Body == nil || req.Body == http.NoBody {
-		return again, nil
-	}
-	if req.GetBody == nil { // what streams is gone
+	if req.Body != nil && req.Body != http.NoBody && req.GetBody == nil { // what streams is gone
 		return nil, nil
+	}
+	return c.anew(req)
+}
+
+// anew is a request as it is made once more, to the server of now. Of a body that streams
+// nothing was read.
+func (c *Client) anew(req *http.Request) (*http.Request, error) {
+	now := c.at.Load()
+	again := req.Clone(req.Context())
+	now.authorise(again)
+	again.URL.Scheme, again.URL.Host, again.Host = now.base.Scheme, now.base.Host, now.base.Host
+	if req.GetBody == nil {
+		return again, nil
 	}
 	body, err := req.GetBody()
 	if err != nil {

@@ -20,23 +20,23 @@ import (
 // it is sent again to that life of the server alone.
 func TestNothingIsSentToAnotherServerAgain(t *testing.T) {
 	t.Parallel()
-	const begins, health, look = "POST /api/executions ", "GET /api/health ?", "GET /api/executions/x1 "
+	const begins, toL, health, look = "POST /api/executions ?", "POST /api/executions L", "GET /api/health ?", "GET /api/executions/x1 "
 	for name, tc := range map[string]struct {
 		answers map[string][]http.HandlerFunc // by what is asked, with the life that it is for
 		want    []string
 		code    string // of the error, "" for none
 	}{
 		"the same one": {map[string][]http.HandlerFunc{
-			begins: {cutting}, health: {alive("L", 1e6)}, begins + "L": {says(http.StatusCreated, `{"id":"x1"}`)},
-		}, []string{begins, health, begins + "L"}, ""},
+			begins: {cutting}, health: {alive("L", 1e6)}, toL: {says(http.StatusCreated, `{"id":"x1"}`)},
+		}, []string{begins, health, toL}, ""},
 		"the same one, which ends then": {map[string][]http.HandlerFunc{
-			begins: {cutting}, health: {alive("L", 1e6), alive("M", 1e-9)}, begins + "L": {says(http.StatusGone, `{"error":{"code":"lost","message":"another life"}}`)},
+			begins: {cutting}, health: {alive("L", 1e6), alive("M", 1e-9)}, toL: {says(http.StatusGone, `{"error":{"code":"lost","message":"another life"}}`)},
 			look: {says(http.StatusNotFound, `{"error":{"code":"not_found","message":"no"}}`)},
-		}, []string{begins, health, begins + "L", health, look}, "lost"},
+		}, []string{begins, health, toL, health, look}, "lost"},
 		"the same one, which is replaced then": {map[string][]http.HandlerFunc{
-			begins: {cutting}, health: {alive("L", 1e6), alive("M", 1e-9)}, begins + "L": {says(http.StatusGone, `{"error":{"code":"lost","message":"another life"}}`)},
+			begins: {cutting}, health: {alive("L", 1e6), alive("M", 1e-9)}, toL: {says(http.StatusGone, `{"error":{"code":"lost","message":"another life"}}`)},
 			look: {says(http.StatusOK, `{"id":"x1"}`)},
-		}, []string{begins, health, begins + "L", health, look}, ""},
+		}, []string{begins, health, toL, health, look}, ""},
 		"the next one, which knows it": {map[string][]http.HandlerFunc{
 			begins: {cutting}, health: {alive("M", 1e-9)}, look: {says(http.StatusOK, `{"id":"x1"}`)},
 		}, []string{begins, health, look}, ""},
@@ -44,8 +44,8 @@ func TestNothingIsSentToAnotherServerAgain(t *testing.T) {
 			begins: {cutting}, health: {alive("M", 1e-9)}, look: {says(http.StatusNotFound, `{"error":{"code":"not_found","message":"no"}}`)},
 		}, []string{begins, health, look}, "lost"},
 		"it is not heard at once": {map[string][]http.HandlerFunc{
-			begins: {cutting}, health: {cutting, alive("L", 1e6)}, begins + "L": {cutting, says(http.StatusCreated, `{"id":"x1"}`)},
-		}, []string{begins, health, health, begins + "L", health, begins + "L"}, ""},
+			begins: {cutting}, health: {cutting, alive("L", 1e6)}, toL: {cutting, says(http.StatusCreated, `{"id":"x1"}`)},
+		}, []string{begins, health, health, toL, health, toL}, ""},
 		"one that does not tell": {map[string][]http.HandlerFunc{
 			begins: {cutting, says(http.StatusCreated, `{"id":"x1"}`)}, health: {says(http.StatusOK, `{"status":"ok"}`)},
 		}, []string{begins, health, begins}, ""},

@@ -50,7 +50,9 @@ type Client struct {
 	// answering is how long an answer is waited for that is there at once.
 	answering time.Duration
 
-	epochs epochs
+	epochs   epochs
+	sessions sessions
+	asked    asked
 	// lives is which life of a server has started a process: with that life it is gone.
 	lives remembered[string]
 }
@@ -134,7 +136,7 @@ func (c *Client) ask(ctx context.Context, method, path string, query url.Values,
 }
 
 // once makes a request that is not repeated when it is not known what became of
-// it.
+// it: it is until there is a connection.
 func (c *Client) once(ctx context.Context, method, path string, query url.Values, in, out any) error {
 	return c.asking(ctx, method, path, query, in, out, false)
 }
@@ -163,7 +165,7 @@ func (c *Client) asking(ctx context.Context, method, path string, query url.Valu
 		if told, ok := errors.AsType[*Error](err); ok {
 			return told
 		}
-		if !again || !wait.next(ctx, err) {
+		if !again && arrived(err) || !wait.next(ctx, err) {
 			return fmt.Errorf("%s %s: %w", method, path, err)
 		}
 	}
@@ -204,7 +206,7 @@ func (c *Client) exchange(req *http.Request) ([]byte, http.Header, error) {
 	return data, resp.Header, nil
 }
 
-// take makes a request once, and decodes its answer into out.
+// take makes a request once, as soon as there is a connection, and decodes its answer into out.
 func (c *Client) take(req *http.Request, out any) error {
 	_, err := c.taking(req, out)
 	return err
@@ -212,7 +214,14 @@ func (c *Client) take(req *http.Request, out any) error {
 
 // taking is take, with what stands above the answer.
 func (c *Client) taking(req *http.Request, out any) (http.Header, error) {
+	wait := c.newPause()
+	defer wait.end()
 	data, header, err := c.exchange(req)
+	for err != nil && !arrived(err) && wait.next(req.Context(), err) {
+		if req, err = c.anew(req); err == nil {
+			data, header, err = c.exchange(req)
+		}
+	}
 	if told, ok := errors.AsType[*Error](err); ok {
 		return nil, told
 	}

@@ -17,12 +17,15 @@
 //     for Options.Patience. However long an execution prints nothing is no matter.
 //   - [Client.Start] may be repeated: an execution has an id that the client
 //     makes, and the server runs an id once. The client itself repeats requests
-//     whose repetition changes nothing. What one life of a server may have begun is not sent to
-//     another one: the error has the code lost where nobody knows whether it ran.
+//     whose repetition changes nothing, and others until there is a connection. What one
+//     life of a server may have begun is not sent to another one: the error has the code
+//     lost where nobody knows whether it ran.
 //   - A server that says nothing is out of reach after about Options.Patience, whatever it was
 //     asked: what is answered at once fails then, and what takes its time as soon as the server
 //     does not say how it is any more. What still comes, or is still sent, is progress. A
 //     certificate that is not trusted is an error at once.
+//   - The first result of a session after a restart which has not kept that says so in its Reason and
+//     its Text, when this client has had an earlier result of the session by [Client.Events].
 //   - A process that was started by this client, and is not known to the server that runs now, is
 //     an error with the code lost.
 //   - A client of [Find] follows its server when that is started again, at another address or

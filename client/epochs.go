@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -76,6 +77,7 @@ func (c *Client) start(ctx context.Context, route, session, id string, in any) (
 			seen, _ := strconv.ParseUint(header.Get(headerEpoch), 10, 64) // none, but in a fleet
 			c.epochs.saw(session, seen)
 			c.epochs.placed(header.Get("Location"))
+			c.sessions.began(id, session, header)
 			var x Execution
 			if len(data) == 0 {
 				return x, nil
@@ -117,8 +119,6 @@ func (c *Client) startOnce(ctx context.Context, route string, body []byte, epoch
 	if epoch != 0 {
 		req.Header.Set(headerEpoch, strconv.FormatUint(epoch, 10))
 	}
-	if life != "" {
-		req.Header.Set(headerServer, life)
-	}
+	req.Header.Set(headerServer, cmp.Or(life, "?"))
 	return c.exchange(req)
 }

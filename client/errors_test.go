@@ -125,7 +125,7 @@ func TestABrokenConnection(t *testing.T) {
 		"interrupt": {func(c *client.Client) error { return c.Interrupt(ctx, key) }, false},
 		"reset":     {func(c *client.Client) error { return c.Reset(ctx, key) }, false},
 		"fork":      {func(c *client.Client) error { _, err := c.Fork(ctx, key, 1, ""); return err }, false},
-		"answer":    {func(c *client.Client) error { _, err := c.Answer(ctx, "x1", "q", "v"); return err }, false},
+		"answer":    {func(c *client.Client) error { _, err := c.Answer(ctx, "x1", "q", "v"); return err }, true}, // a question takes one
 		"stop tool": {func(c *client.Client) error { _, err := c.StopTool(ctx, "a"); return err }, false},
 		"run tool":  {func(c *client.Client) error { _, err := c.RunTool(ctx, "a", client.RunTool{}, nil); return err }, false},
 	} {

@@ -69,7 +69,9 @@ func execution(id, action string) string {
 }
 
 // Answer answers a question of an execution's code, by the id of its
-// InputRequest. The status says what became of the answer.
+// InputRequest. The status says what became of the answer: [messages.InputAnswered], too, where
+// the server's word on it was lost, and it was sent again. While Run follows the execution, a
+// server that does not know it was started again: the error has the code lost.
 func (c *Client) Answer(ctx context.Context, id, question, value string) (messages.InputStatus, error) {
 	in := struct {
 		ID    string `json:"id"`
@@ -78,8 +80,11 @@ func (c *Client) Answer(ctx context.Context, id, question, value string) (messag
 	var out struct {
 		Status messages.InputStatus `json:"status"`
 	}
-	err := c.once(ctx, http.MethodPost, execution(id, "/input"), c.epochs.place(id), in, &out)
-	return out.Status, err
+	if err := c.ask(ctx, http.MethodPost, execution(id, "/input"), c.epochs.place(id), in, &out); err != nil { // it is taken once
+		return "", c.asked.refused(id, err)
+	}
+	c.asked.answered(id, question, out.Status)
+	return out.Status, nil
 }
 
 // Cancel ends one execution, whether it runs or waits; its session is kept. It
@@ -115,7 +120,7 @@ func (c *Client) Events(ctx context.Context, id string, after uint64) iter.Seq2[
 				}
 				wait.progress()
 				_, final := e.(messages.Final)
-				return yield(e, nil) && !final, nil
+				return yield(c.sessions.told(id, e), nil) && !final, nil
 			})
 			if end {
 				return
@@ -152,7 +157,8 @@ func (c *Client) goOn(ctx context.Context, wait *pause, err error) bool {
 
 // Run is Start and Events. When ctx ends, or the consumer leaves, the execution
 // is cancelled; in the first case its events go on to the Final, which says so,
-// for as long as that takes within 15 s.
+// for as long as that takes within 15 s. A question that [Client.Answer] has answered is not
+// yielded again by a server that takes over.
 func (c *Client) Run(ctx context.Context, e Execute) iter.Seq2[messages.Event, error] {
 	return func(yield func(messages.Event, error) bool) {
 		x, err := c.Start(ctx, e)
@@ -167,6 +173,8 @@ func (c *Client) Run(ctx context.Context, e Execute) iter.Seq2[messages.Event, e
 // follow yields the events of an execution, and cancels it when ctx ends or the
 // consumer leaves.
 func (c *Client) follow(ctx context.Context, id string, yield func(messages.Event, error) bool) {
+	c.asked.follow(id)
+	defer c.asked.leave(id)
 	read, end := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer end(nil)
 	cancelled := make(chan struct{})
@@ -195,6 +203,9 @@ func (c *Client) follow(ctx context.Context, id string, yield func(messages.Even
 		}
 	}()
 	for e, err := range c.Events(read, id, 0) {
+		if c.asked.again(id, e) {
+			continue
+		}
 		if _, final := e.(messages.Final); final || err != nil {
 			left = false
 		}

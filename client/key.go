@@ -3,6 +3,7 @@ package client
 import (
 	"errors"
 	"net/url"
+	"strings"
 
 	"github.com/coppice-run/coppice/messages"
 )
@@ -34,6 +35,9 @@ func within(query url.Values, key messages.SessionKey) {
 		query.Set("kernel", key.Kernel)
 	}
 }
+
+// workspaceOf is the workspace of a session that is named so.
+func workspaceOf(session string) string { return strings.Split(session, "\x00")[2] }
 
 // sessionOf names a session among those of a client.
 func sessionOf(session, cwd, workspace, kernel string) string {

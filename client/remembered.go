@@ -1,6 +1,9 @@
 package client
 
-import "sync"
+import (
+	"maps"
+	"sync"
+)
 
 // mostRemembered bounds what a client remembers of each kind. Of a session that is forgotten one
 // learns what became of it from its next result, and of a process only that it is not found.
@@ -26,6 +29,13 @@ func (r *remembered[V]) set(key string, value V) {
 		r.of = map[string]V{}
 	}
 	r.of[key] = value
+}
+
+// forgetAll forgets what has such a key.
+func (r *remembered[V]) forgetAll(of func(key string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.of, func(key string, _ V) bool { return of(key) })
 }
 
 func (r *remembered[V]) forget(key string) {

@@ -112,7 +112,9 @@ func (c *Client) CloseSession(ctx context.Context, key messages.SessionKey) erro
 	}
 	err = c.once(ctx, http.MethodDelete, path, query, nil, nil)
 	if told, ok := errors.AsType[*Error](err); err == nil || ok && told.Status == http.StatusNotFound {
-		c.epochs.forget(sessionOf(key.Session, key.Cwd, key.Workspace, key.Kernel))
+		ended := sessionOf(key.Session, key.Cwd, key.Workspace, key.Kernel)
+		c.epochs.forget(ended)
+		c.sessions.forget(ended)
 	}
 	return err
 }
@@ -132,7 +134,11 @@ func (c *Client) Reset(ctx context.Context, key messages.SessionKey) error {
 	if err != nil {
 		return err
 	}
-	return c.once(ctx, http.MethodPost, path, query, nil, nil)
+	if err := c.once(ctx, http.MethodPost, path, query, nil, nil); err != nil {
+		return err
+	}
+	c.sessions.forget(sessionOf(key.Session, key.Cwd, key.Workspace, key.Kernel))
+	return nil
 }
 
 // Pin exempts the session from eviction, or ends the exemption.

@@ -232,5 +232,9 @@ func (c *Client) ChangeWorkspace(ctx context.Context, name string, change Change
 // EndWorkspace ends a workspace with all that is in it, and returns when nothing of it is
 // left. One that has ended is no error.
 func (c *Client) EndWorkspace(ctx context.Context, name string) error {
-	return c.askWorkspace(ctx, true, http.MethodDelete, name, "", nil, nil, nil)
+	if err := c.askWorkspace(ctx, true, http.MethodDelete, name, "", nil, nil, nil); err != nil {
+		return err
+	}
+	c.sessions.ended(name)
+	return nil
 }
