@@ -236,7 +236,11 @@ func (x *examination) leftovers() {
 		for _, dir := range folders {
 			x.find(checkLeftovers, FindingWarning, "coppice doctor --fix", "the temporary folder %s of a host that was killed", dir)
 		}
-		if len(found)+len(groups)+len(folders)+x.workspaces() == 0 && err == nil {
+		sockets := temp.AbandonedSockets(x.runDir())
+		for _, path := range sockets {
+			x.find(checkLeftovers, FindingWarning, "coppice doctor --fix", "the socket %s of a coppice serve that was killed", path)
+		}
+		if len(found)+len(groups)+len(folders)+len(sockets)+x.workspaces() == 0 && err == nil {
 			x.ok(checkLeftovers, "nothing was left behind")
 		}
 		return
@@ -255,7 +259,11 @@ func (x *examination) leftovers() {
 	for _, dir := range folders {
 		x.find(checkLeftovers, FindingFixed, "", "the temporary folder %s of a host that was killed: gone", dir)
 	}
-	if failed = errors.Join(failed, stay); failed != nil {
+	sockets, stuck := temp.CleanSockets(x.runDir())
+	for _, path := range sockets {
+		x.find(checkLeftovers, FindingFixed, "", "the socket %s of a coppice serve that was killed: gone", path)
+	}
+	if failed = errors.Join(failed, stay, stuck); failed != nil {
 		x.find(checkLeftovers, FindingFailed, "", "%v", failed)
 	}
 	locked, held := errors.AsType[*sharedgateway.LockedError](err)
@@ -264,10 +272,13 @@ func (x *examination) leftovers() {
 		x.find(checkLeftovers, FindingFailed, "end process "+itoa(locked.PID)+", then coppice doctor --fix", "%v", err)
 	case err != nil:
 		x.find(checkLeftovers, FindingFailed, "", "%v", err)
-	case len(gone)+len(groups)+len(folders)+x.workspaces() == 0 && failed == nil:
+	case len(gone)+len(groups)+len(folders)+len(sockets)+x.workspaces() == 0 && failed == nil:
 		x.ok(checkLeftovers, "nothing was left behind")
 	}
 }
+
+// runDir is where servers have their sockets.
+func (x *examination) runDir() string { return filepath.Join(x.home.Dir(), "run") }
 
 // workspaces tells of the folders of workspaces that no host has, and returns how many. They are not
 // removed here: only a host knows whether a session on disk needs one.

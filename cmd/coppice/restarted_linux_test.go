@@ -112,6 +112,11 @@ func TestAServerThatIsKilledRunsNothingTwice(t *testing.T) {
 			ran, err := os.ReadFile(file)
 			require.NoError(t, err)
 			require.Equal(t, "ran\n", string(ran))
+			if tc.ends { // its sockets are gone with the next server
+				left, err := filepath.Glob(filepath.Join(p.home, ".coppice", "run", fmt.Sprintf("*-%d.sock", s.cmd.Process.Pid)))
+				require.NoError(t, err)
+				require.Empty(t, left)
+			}
 		})
 	}
 }

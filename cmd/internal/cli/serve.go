@@ -29,6 +29,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/toolapi"
 	"github.com/coppice-run/coppice/cmd/internal/version"
 	"github.com/coppice-run/coppice/cmd/internal/workspaceapi"
+	"github.com/coppice-run/coppice/internal/file/temp"
 	"github.com/coppice-run/coppice/messages"
 	"github.com/coppice-run/coppice/sinks"
 	"github.com/coppice-run/coppice/workspace"
@@ -317,12 +318,12 @@ func (a *app) serveAfter(ctx context.Context, f serveFlags, path string, in *inh
 func (a *app) listen(ctx context.Context, f serveFlags, path string, o httpserver.Options, in *inheritance, mounts []httpserver.Mount) (*httpserver.Server, error) {
 	o.Addr, o.Token = f.addr, a.Token("COPPICE_TOKEN")
 	if runtime.GOOS != "windows" {
-		o.Socket = filepath.Join(filepath.Dir(path), "run", fmt.Sprintf("serve-%d.sock", os.Getpid()))
+		o.Socket = filepath.Join(runFolder(path), fmt.Sprintf("serve-%d.sock", os.Getpid()))
 	}
 	if in != nil {
 		o.Token, o.Inherited = in.token, &in.listeners
-	} else if r, there, err := client.ReadRecord(path); err == nil && there && !r.Runs() && r.Socket != "" {
-		_ = os.Remove(r.Socket) // of a server that was killed; it does no harm
+	} else {
+		_, _ = temp.CleanSockets(runFolder(path)) // of servers that were killed; they do no harm
 	}
 	server, err := httpserver.Listen(ctx, o, mounts...)
 	if errors.Is(err, httpserver.ErrSocket) {

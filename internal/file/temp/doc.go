@@ -1,5 +1,5 @@
 // Package temp makes temporary folders that say whose they are, so that those of
-// processes that were killed can be removed.
+// processes that were killed can be removed, and finds the sockets that such processes left.
 //
 // # Guarantees
 //
@@ -10,6 +10,7 @@
 //     in this pid namespace, by a process that has ended. A folder whose maker is not
 //     known stays, and a link is not followed. A folder below which something is mounted
 //     stays: what that leads to is somebody else's.
+//   - [CleanSockets] removes only sockets that refuse a connection and whose process has ended.
 //
 // Any goroutine may call the functions.
 package temp
