@@ -45,8 +45,10 @@ type Workspace struct {
 
 // Refusal is a host of the network that was asked for, and may not be reached.
 type Refusal struct {
-	// Host is it, with its port; Times is how often it was asked for, and Last when.
+	// Host is it, with its port; Why is why it was refused the last time; Times is how often it was
+	// asked for, and Last when.
 	Host  string    `json:"host"`
+	Why   string    `json:"why,omitempty"`
 	Times int       `json:"times"`
 	Last  time.Time `json:"last"`
 }

@@ -1,6 +1,9 @@
 package kernel
 
-import "time"
+import (
+	"errors"
+	"time"
+)
 
 // Rungs of [Isolation.Level].
 const (
@@ -57,7 +60,8 @@ type Isolation struct {
 	// "git.example.net:8443", an address; to ports 80 and 443 where none is named. They are made by a
 	// proxy of the host's, which programs find by HTTP_PROXY and HTTPS_PROXY, and
 	// which says what it refuses. Both take the rung IsolationSeccomp or IsolationUser; with
-	// IsolationBubblewrap Loopback is a network of the sessions' own.
+	// IsolationBubblewrap Loopback is a network of the sessions' own. Hosts beside Network or Loopback
+	// are refused: this machine is named there by its address.
 	Network  bool
 	Loopback bool
 	Hosts    []string
@@ -75,6 +79,17 @@ type Isolation struct {
 	Users bool
 }
 
+// Contradicts says why Hosts cannot be had beside what else is asked for. nil: they can.
+func (i Isolation) Contradicts() error {
+	switch {
+	case len(i.Hosts) > 0 && i.Network:
+		return errors.New("the isolation allows the whole network and, of it, some hosts alone; leave out Network or Hosts")
+	case len(i.Hosts) > 0 && i.Loopback:
+		return errors.New("the isolation allows some hosts alone and, besides, the ports of this machine; leave out Loopback, and name 127.0.0.1 with its port among the Hosts")
+	}
+	return nil
+}
+
 // Outlet is implemented by an [Isolator] that keeps to Isolation.Hosts.
 type Outlet interface {
 	// Refused returns the hosts that were asked for and refused, the newest last. Any goroutine
@@ -86,6 +101,8 @@ type Outlet interface {
 type Refusal struct {
 	// Host is it, with its port.
 	Host string `json:"host"`
+	// Why is why it was refused the last time.
+	Why string `json:"why,omitempty"`
 	// Times is how often it was asked for, and Last when that was.
 	Times int       `json:"times"`
 	Last  time.Time `json:"last"`

@@ -61,6 +61,9 @@ func parse(text string) (h host, err error) {
 	if h.name, err = canonical(h.name); err != nil {
 		return h, err
 	}
+	if h.name == local || strings.HasSuffix(h.name, "."+local) {
+		return h, errLocal
+	}
 	return h, nil
 }
 
@@ -69,6 +72,12 @@ var names = idna.New(idna.MapForLookup(), idna.BidiRule(), idna.StrictDomainName
 
 // errName is the error about a name that none is.
 var errName = errors.New("it is no name of a host")
+
+// local stands for this machine, with all names below it, on every system.
+const local = "localhost"
+
+// errLocal is the error about a name that would never be connected to, see [Proxy].
+var errLocal = errors.New("it stands for this machine, which is reached by its address: list 127.0.0.1 or ::1, with the port")
 
 // canonical returns a name as it is compared.
 func canonical(name string) (string, error) {

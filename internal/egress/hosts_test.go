@@ -34,6 +34,17 @@ func TestHostsThatAreNone(t *testing.T) {
 	}
 }
 
+// TestNamesOfThisMachine are refused where they are listed: they would never be connected to.
+func TestNamesOfThisMachine(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"localhost", "localhost:7788", "LocalHost.", "api.localhost", "*.localhost"} {
+		_, err := Parse([]string{text})
+		require.ErrorContains(t, err, "list 127.0.0.1 or ::1, with the port", text)
+	}
+	_, err := Parse([]string{"localhost.example.com", "127.0.0.1:7788", "[::1]:80"})
+	require.NoError(t, err)
+}
+
 func FuzzHosts(f *testing.F) {
 	f.Add("*.a.b:443", "x.a.b", 443)
 	f.Add("127.0.0.1", "127.0.0.1", 80)

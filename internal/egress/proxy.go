@@ -32,9 +32,10 @@ const (
 	user = "coppice"
 )
 
-// Refusal is a host that was asked for, and is not listed.
+// Refusal is a host that was asked for, and may not be reached.
 type Refusal struct {
 	Host  string    // with its port
+	Why   string    // it may not, when it was asked for last
 	Times int       // it was asked for
 	Last  time.Time // when
 }
@@ -181,7 +182,7 @@ func split(target string) (string, int, error) {
 
 // refuse says what may be reached, in the status too: most programs show that alone.
 func (p *Proxy) refuse(w http.ResponseWriter, target string) {
-	p.note(target)
+	p.note(target, "it is not among the hosts that may be reached")
 	text := fmt.Sprintf("%.200s may not be reached from here, but %.800s", strings.Map(printable, target), p.hosts)
 	if c, ok := w.(http.Hijacker); ok {
 		if conn, rw, err := c.Hijack(); err == nil {
@@ -202,7 +203,7 @@ func printable(r rune) rune {
 }
 
 // note remembers what was refused.
-func (p *Proxy) note(target string) {
+func (p *Proxy) note(target, why string) {
 	const most = 300
 	target = target[:min(len(target), most)]
 	p.mu.Lock()
@@ -213,14 +214,14 @@ func (p *Proxy) note(target string) {
 		p.refused = slices.Delete(p.refused, at, at+1)
 	}
 	one.Times++
-	one.Last = time.Now()
+	one.Why, one.Last = why, time.Now()
 	if p.refused = append(p.refused, one); len(p.refused) > keptRefusals {
 		p.refused = p.refused[1:]
 	}
 }
 
 // errOwn is matched when a name stands for an address that no name may stand for.
-var errOwn = errors.New("it is an address of this machine or of its link, which is reached when it is listed itself")
+var errOwn = errors.New("it stands for an address of this machine or of its link, which is reached when the address is listed itself")
 
 // dialNamed makes the connection to a host that is listed.
 func (p *Proxy) dialNamed(ctx context.Context, _, target string) (net.Conn, error) {
@@ -243,7 +244,7 @@ func (p *Proxy) dialNamed(ctx context.Context, _, target string) (net.Conn, erro
 	}
 	conn, err := d.DialContext(ctx, "tcp", target)
 	if errors.Is(err, errOwn) {
-		p.note(target)
+		p.note(target, errOwn.Error())
 	}
 	if err != nil {
 		return nil, fmt.Errorf("reach %.200s: %w", target, err)

@@ -3,6 +3,7 @@ package egress
 import (
 	"bufio"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -43,8 +44,14 @@ func at(t *testing.T, s *httptest.Server) string {
 // start starts a proxy to hosts, and a client that uses it as programs do.
 func start(t *testing.T, hosts ...string) (*Proxy, *http.Client) {
 	t.Helper()
-	list, err := Parse(hosts)
-	require.NoError(t, err)
+	var list Hosts
+	for _, text := range hosts {
+		h, err := parse(text)
+		if !errors.Is(err, errLocal) { // the name that on every system stands for an address of its own
+			require.NoError(t, err)
+		}
+		list = append(list, h)
+	}
 	p, err := Start(t.Context(), list)
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, p.Close()) })
@@ -102,12 +109,14 @@ func TestOthersAreRefusedAndTold(t *testing.T) {
 	// A name for an address of this machine.
 	code, body = get(t, client, "http://localhost:1/")
 	require.Equal(t, 502, code)
-	require.Contains(t, body, "which is reached when it is listed itself")
+	require.Contains(t, body, "which is reached when the address is listed itself")
 	told := p.Refused()
 	require.Len(t, told, 3)
 	require.Equal(t, at(t, plain), told[0].Host)
 	require.Equal(t, 2, told[1].Times)
 	require.Equal(t, "localhost:1", told[2].Host)
+	require.Equal(t, "it is not among the hosts that may be reached", told[0].Why)
+	require.Contains(t, told[2].Why, "it stands for an address of this machine")
 	require.False(t, told[2].Last.IsZero())
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,16 +40,16 @@ func AtMost(most Level) Level {
 	return Off
 }
 
-// Describe says in words what a rung does on this system.
-func Describe(l Level) string {
-	switch l {
+// Describe says in words what the rung does on this system, and what of that the rules leave out.
+func (r Rules) Describe() string {
+	switch r.Level {
 	case Off:
 		return "the host's own rights"
 	case Privileges:
 		return "no_new_privs: nothing that is started gains rights"
 	case Landlock:
 		text := "Landlock ABI " + strconv.Itoa(ABI()) + ": files by rules"
-		if ABI() >= 4 {
+		if ABI() >= netPorts && !r.Network && !r.Loopback {
 			text += ", no TCP"
 		}
 		if ABI() >= 6 {
@@ -56,14 +57,33 @@ func Describe(l Level) string {
 		}
 		return text
 	case Seccomp:
-		return Describe(Landlock) + "; seccomp: system calls by rules, no sockets of the network"
+		text := r.on(Landlock).Describe() + "; seccomp: system calls by rules"
+		if !r.Network && !r.Loopback {
+			text += ", no sockets of the network"
+		}
+		return text
 	case User:
-		return Describe(Seccomp) + "; a user of its own for each session, and one for programs"
+		return r.on(Seccomp).Describe() + "; a user of its own for each session, and one for programs"
 	case GVisor:
-		return "gVisor: a kernel of its own in a process of the host, with file system, network, IPC and processes of its own"
+		return "gVisor: a kernel of its own in a process of the host, with " + r.own("file system", "network", "IPC", "processes") + " of its own"
 	default:
-		return "bubblewrap: file system, network and IPC of its own; seccomp: system calls by rules"
+		return "bubblewrap: " + r.own("file system", "network", "IPC") + " of its own; seccomp: system calls by rules"
 	}
+}
+
+// on are the rules on another rung.
+func (r Rules) on(l Level) Rules {
+	r.Level = l
+	return r
+}
+
+// own lists what a rung has of its own, without the network where that is the host's.
+func (r Rules) own(all ...string) string {
+	if r.Network {
+		all = slices.DeleteFunc(all, func(kind string) bool { return kind == "network" })
+	}
+	last := len(all) - 1
+	return strings.Join(all[:last], ", ") + " and " + all[last]
 }
 
 // Available returns nil when this system has the rung.

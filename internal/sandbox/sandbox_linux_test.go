@@ -71,7 +71,7 @@ func TestRungs(t *testing.T) {
 			if l >= Landlock {
 				require.Contains(t, out, "CapEff:\t0000000000000000")
 			}
-			require.NotEmpty(t, Describe(l))
+			require.NotEmpty(t, r.Describe())
 		})
 	}
 }
@@ -83,6 +83,20 @@ func TestRulesThatCannotBeKept(t *testing.T) {
 		_, err := confined(t, Rules{Level: Landlock, Write: []string{bad}}, "true")
 		require.ErrorContains(t, err, bad)
 	}
+}
+
+// TestWhatIsSaidOfTheNetwork: a rung that leaves the network open does not say that it closes it.
+func TestWhatIsSaidOfTheNetwork(t *testing.T) {
+	for _, l := range Levels()[Landlock:] {
+		whole := Rules{Level: l}.Describe()
+		require.Regexp(t, "network|no TCP", whole)
+		require.NotRegexp(t, "network|no TCP", Rules{Level: l, Network: true}.Describe(), l)
+		if l < Bubblewrap {
+			require.NotRegexp(t, "network|no TCP", Rules{Level: l, Loopback: true}.Describe(), l)
+		}
+	}
+	require.Contains(t, Rules{Level: GVisor}.Describe(), "with file system, network, IPC and processes of its own")
+	require.Contains(t, Rules{Level: Bubblewrap, Network: true}.Describe(), "bubblewrap: file system and IPC of its own")
 }
 
 func TestPartsOfTheNetworkByRung(t *testing.T) {

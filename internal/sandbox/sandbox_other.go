@@ -17,7 +17,7 @@ func Strongest() Level { return Off }
 func AtMost(Level) Level { return Off }
 
 // Describe says that there is nothing.
-func Describe(Level) string { return "the host's own rights: this system has no isolation" }
+func (r Rules) Describe() string { return "the host's own rights: this system has no isolation" }
 
 // Available returns ErrUnavailable for all rungs but Off and Privileges, which
 // then does nothing.

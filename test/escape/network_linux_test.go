@@ -1,6 +1,7 @@
 package escape_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -91,11 +92,16 @@ func TestPartsOfTheNetwork(t *testing.T) {
 					p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{h.Options().Python, "-c", code}})
 					require.NoError(t, err)
 					require.Equal(t, want+"\n", printed(t, p))
+					about := w.Info().IsolationText
+					require.NotContains(t, about, "no TCP")
+					require.NotContains(t, about, "no sockets of the network")
 					told := w.Info().Refused
 					if in == "loopback" {
+						require.Contains(t, about, "of the network: the ports of this machine")
 						require.Empty(t, told)
 						continue
 					}
+					require.Contains(t, about, "of the network: "+one+", by a proxy")
 					require.Len(t, told, 1)
 					require.Equal(t, other, told[0].Host)
 					require.Equal(t, 2, told[0].Times)
@@ -108,13 +114,22 @@ func TestPartsOfTheNetwork(t *testing.T) {
 // TestPartsOfTheNetworkThatCannotBeHad are refused at the start.
 func TestPartsOfTheNetworkThatCannotBeHad(t *testing.T) {
 	t.Parallel()
+	h, err := coppice.Start(t.Context(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Python: python(t)})
+	require.NoError(t, err)
+	t.Cleanup(func() { require.True(t, h.Shutdown(context.Background()).Clean()) })
 	for says, i := range map[string]coppice.Isolation{
 		"from the rung seccomp on, and not on the rung landlock": {Level: kernel.IsolationLandlock, Hosts: []string{"a.example"}},
 		"and not on the rung privileges":                         {Level: kernel.IsolationPrivileges, Loopback: true},
+		"leave out Network or Hosts":                             {Level: kernel.IsolationSeccomp, Network: true, Hosts: []string{"a.example"}},
+		"name 127.0.0.1 with its port among the Hosts":           {Level: kernel.IsolationStrongest, Loopback: true, Hosts: []string{"a.example"}},
+		"list 127.0.0.1 or ::1, with the port":                   {Level: kernel.IsolationSeccomp, Hosts: []string{"localhost:7788"}},
 		`the host "a b"`:                                         {Level: kernel.IsolationSeccomp, Hosts: []string{"a b"}},
 	} {
 		i.Write = []string{t.TempDir()}
-		_, err := coppice.Start(t.Context(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Python: python(t), Isolation: i})
+		_, err = coppice.Start(t.Context(), coppice.Options{Backend: coppice.Runner(coppice.RunnerOptions{}), Home: t.TempDir(), Python: python(t), Isolation: i})
+		require.ErrorIs(t, err, coppice.ErrOptions)
+		require.ErrorContains(t, err, says)
+		_, err = h.Workspace(t.Context(), "w", workspace.Options{Isolation: i})
 		require.ErrorIs(t, err, coppice.ErrOptions)
 		require.ErrorContains(t, err, says)
 	}

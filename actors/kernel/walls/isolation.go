@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/internal/egress"
@@ -49,14 +50,22 @@ func (i Isolation) level() (sandbox.Level, error) {
 
 // network says why a rung cannot keep to the part of the network that was asked for.
 func (i Isolation) network(l sandbox.Level) error {
+	if err := kernel.Isolation(i).Contradicts(); err != nil {
+		return err
+	}
 	if _, err := egress.Parse(i.Hosts); err != nil {
 		return err
 	}
+	return i.outline(l).CheckNetwork()
+}
+
+// outline is what the rules say of a rung and of the network.
+func (i Isolation) outline(l sandbox.Level) sandbox.Rules {
 	rules := sandbox.Rules{Level: l, Network: i.Network, Loopback: i.Loopback || len(i.Hosts) > 0}
 	if len(i.Hosts) > 0 {
 		rules.Port = 1 // whichever it will be
 	}
-	return rules.CheckNetwork()
+	return rules
 }
 
 // Active returns the rung that sessions would be on, and what it does, in words.
@@ -66,11 +75,30 @@ func (i Isolation) Active() (level, description string, err error) {
 	if err != nil {
 		return "", "", err
 	}
-	description = sandbox.Describe(l)
+	description = i.outline(l).Describe()
 	if i.hasUsers(l) && l != sandbox.User {
 		description += "; a user of its own for each session, and one for programs"
 	}
+	if part := i.reaches(l); part != "" {
+		description += "; of the network: " + part
+	}
 	return l.String(), description, nil
+}
+
+// reaches says what of the network a rung that keeps from it leaves open, "" for nothing.
+func (i Isolation) reaches(l sandbox.Level) string {
+	switch {
+	case l < sandbox.Landlock:
+		return ""
+	case i.Network:
+		return "all"
+	case len(i.Hosts) > 0:
+		return strings.Join(i.Hosts, ", ") + ", by a proxy"
+	case i.Loopback && l < sandbox.Bubblewrap:
+		return "the ports of this machine"
+	default:
+		return ""
+	}
 }
 
 // Rules returns the rules for an interpreter whose temporary folder is temp.

@@ -54,6 +54,22 @@ func (s *server) proves() {
 		}
 		require.NoError(t, s.EndWorkspace(ctx, name))
 	}
+	if environment.LacksRung(kernel.IsolationSeccomp) == nil {
+		for _, i := range []client.Isolation{{Hosts: []string{"a.example"}}, {Loopback: true}, {Network: true}} {
+			i.Level = kernel.IsolationSeccomp
+			w, err := s.CreateWorkspace(ctx, client.NewWorkspace{Name: "part", Isolation: &i})
+			require.NoError(t, err)
+			require.Contains(t, w.IsolationText, "; of the network: ")
+			require.NotContains(t, w.IsolationText, "no sockets of the network")
+			proof, err := s.ProveWorkspace(ctx, "part")
+			require.NoError(t, err)
+			require.True(t, proof.Holds, "%+v: %+v", i, proof)
+			require.NoError(t, s.EndWorkspace(ctx, "part"))
+		}
+		status, answer := s.ask("POST", "/api/workspaces", `{"name":"both","isolation":{"level":"seccomp","network":true,"hosts":["a.example"]}}`)
+		require.Equal(t, http.StatusUnprocessableEntity, status, answer)
+		require.Contains(t, answer, "leave out Network or Hosts")
+	}
 	_, err := s.CreateWorkspace(ctx, client.NewWorkspace{Name: "brief", Limits: client.WorkspaceLimits{Runtime: 0.001}})
 	require.NoError(t, err)
 	status, answer := s.ask("POST", "/api/workspaces/brief/prove", "")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/coppice-run/coppice"
+	"github.com/coppice-run/coppice/actors/kernel"
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/environment"
 	"github.com/coppice-run/coppice/messages"
@@ -82,6 +83,8 @@ func (p prover) prove(ctx context.Context, host *coppice.Host, w *workspace.Work
 		}
 		switch {
 		case e.Prevented:
+		case e.Attempt == listening && len(isolationOf(host, w).Hosts) > 0:
+			one.State, one.Why = client.AttemptDocumented, "Landlock closes the ports to who binds a socket, and not to who listens without: at a port that the system chooses, which this machine alone reaches"
 		case e.Promised:
 			one.State, proof.Holds = client.AttemptAllowed, false
 		default:
@@ -186,11 +189,19 @@ func worse(sessions, programs []environment.Escape) []environment.Escape {
 	return all
 }
 
+// listening is the attempt that a part of the network leaves open, when it is that of hosts.
+const listening = "listen on a port"
+
+// isolationOf is what a workspace is kept from.
+func isolationOf(host *coppice.Host, w *workspace.Workspace) kernel.Isolation {
+	if i := w.Options().Isolation; !reflect.ValueOf(i).IsZero() {
+		return i
+	}
+	return host.Options().Isolation
+}
+
 // online reports whether the isolation of a workspace leaves it the network.
 func online(host *coppice.Host, w *workspace.Workspace) bool {
-	i := w.Options().Isolation
-	if reflect.ValueOf(i).IsZero() {
-		i = host.Options().Isolation
-	}
+	i := isolationOf(host, w)
 	return i.Network || i.Loopback // which may be connected to
 }

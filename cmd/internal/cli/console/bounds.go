@@ -105,7 +105,21 @@ func (b *Bounds) isolate(o *coppice.Options) error {
 	if more := i.Write != nil || i.Read != nil || i.Network || i.Loopback || i.Hosts != nil || i.Users; more && !b.Walled(o.Env) {
 		return Usagef("--isolation-write, --isolation-read, --isolation-network, --isolation-loopback, --isolation-host and --isolation-users say more about an isolation, and there is none; add --isolation landlock or a stronger one")
 	}
+	if err := Networks(i.Network, i.Loopback, i.Hosts); err != nil {
+		return err
+	}
 	o.Isolation = i
+	return nil
+}
+
+// Networks refuses flags of the network that contradict each other. The error is a UsageError.
+func Networks(network, loopback bool, hosts []string) error {
+	switch {
+	case len(hosts) > 0 && network:
+		return Usagef("--isolation-network allows the whole network, and --isolation-host some hosts of it alone; leave one of them out")
+	case len(hosts) > 0 && loopback:
+		return Usagef("--isolation-host allows some hosts alone, and --isolation-loopback the ports of this machine; leave --isolation-loopback out, and add --isolation-host 127.0.0.1:PORT")
+	}
 	return nil
 }
 

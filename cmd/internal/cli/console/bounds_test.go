@@ -68,6 +68,12 @@ func TestBadBounds(t *testing.T) {
 		require.ErrorContains(t, err, "--"+tc.flag)
 		require.ErrorContains(t, err, tc.want)
 	}
+	for _, more := range []string{"--isolation-network", "--isolation-loopback"} {
+		_, _, err := parse(t, nil, []string{"--isolation", "seccomp", "--isolation-host", "a.example", more})
+		_, usage := errors.AsType[UsageError](err)
+		require.True(t, usage, more)
+		require.ErrorContains(t, err, more)
+	}
 	_, _, err := parse(t, []string{"COPPICE_ISOLATION=off"}, []string{"--isolation-network"})
 	require.ErrorContains(t, err, "add --isolation landlock or a stronger one")
 	o, f, err := parse(t, []string{"COPPICE_ISOLATION=seccomp"}, []string{"--isolation-network"})

@@ -119,6 +119,9 @@ func (f createFlags) workspace(name string) (n client.NewWorkspace, err error) {
 		}
 	}
 	i := f.isolation
+	if err := console.Networks(i.Network, i.Loopback, i.Hosts); err != nil {
+		return n, err
+	}
 	for _, list := range []*[]string{&i.Write, &i.Read} {
 		*list = slices.Clone(*list)
 		for at, dir := range *list {

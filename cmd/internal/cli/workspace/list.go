@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -117,7 +118,7 @@ func (a *app) showWorkspace(w client.Workspace) {
 		if i == 0 {
 			name = "refused"
 		}
-		say(name, fmt.Sprintf("%s, %s, at last %s: it is not among the hosts that may be reached", r.Host, times(int64(r.Times)), r.Last.Local().Format(time.DateTime)))
+		say(name, fmt.Sprintf("%s, %s, at last %s: %s", r.Host, times(int64(r.Times)), r.Last.Local().Format(time.DateTime), cmp.Or(r.Why, "it may not be reached")))
 	}
 	if w.Pinned {
 		say("pinned", "it is spared when another one needs a place")

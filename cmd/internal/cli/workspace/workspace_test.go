@@ -73,29 +73,31 @@ func run(t *testing.T, home, stdin string, args ...string) (out, told string, er
 func TestWrongLines(t *testing.T) {
 	home, asked := serve(t, nil)
 	for line, want := range map[string]string{
-		"create":                           "create wants the name of one workspace",
-		"create w --label x":               `--label wants NAME=VALUE, not "x"`,
-		"create w --env =x":                `--env wants NAME=VALUE`,
-		"create w --quota much":            "--quota: ",
-		"create w --max-files -1":          "--max-files: ",
-		"create w --total-processes -1":    "--total-processes: ",
-		"create w --total-memory lots":     "--total-memory: ",
-		"create w --end-in -5":             "must not be negative",
-		"create w --pass A --pass-none":    "exclude each other",
-		"change w --label a=b --no-labels": "exclude each other",
-		"change w --pin --unpin":           "exclude each other",
-		"list --label =x":                  "--label wants NAME=VALUE, or NAME",
-		"put w":                            "put wants",
-		"put w -":                          "standard input has no name",
-		"put w - folder/":                  "standard input has no name",
-		"put w /none/at/all":               "no such file",
-		"get w":                            "get wants",
-		"files":                            "files wants",
-		"exec w":                           "exec wants",
-		"exec w -t -- true":                "-t wants a terminal",
-		"exec w -t --detach -- true":       "exclude each other",
-		"exec w --timeout -1 -- true":      "must not be negative",
-		"exec w --env A -- true":           "--env wants NAME=VALUE",
+		"create":                        "create wants the name of one workspace",
+		"create w --label x":            `--label wants NAME=VALUE, not "x"`,
+		"create w --env =x":             `--env wants NAME=VALUE`,
+		"create w --quota much":         "--quota: ",
+		"create w --max-files -1":       "--max-files: ",
+		"create w --total-processes -1": "--total-processes: ",
+		"create w --total-memory lots":  "--total-memory: ",
+		"create w --end-in -5":          "must not be negative",
+		"create w --pass A --pass-none": "exclude each other",
+		"create w --isolation-host a.example --isolation-network":  "leave one of them out",
+		"create w --isolation-host a.example --isolation-loopback": "add --isolation-host 127.0.0.1:PORT",
+		"change w --label a=b --no-labels":                         "exclude each other",
+		"change w --pin --unpin":                                   "exclude each other",
+		"list --label =x":                                          "--label wants NAME=VALUE, or NAME",
+		"put w":                                                    "put wants",
+		"put w -":                                                  "standard input has no name",
+		"put w - folder/":                                          "standard input has no name",
+		"put w /none/at/all":                                       "no such file",
+		"get w":                                                    "get wants",
+		"files":                                                    "files wants",
+		"exec w":                                                   "exec wants",
+		"exec w -t -- true":                                        "-t wants a terminal",
+		"exec w -t --detach -- true":                               "exclude each other",
+		"exec w --timeout -1 -- true":                              "must not be negative",
+		"exec w --env A -- true":                                   "--env wants NAME=VALUE",
 	} {
 		_, _, err := run(t, home, "", strings.Fields(line)...)
 		require.ErrorContains(t, err, want, line)
@@ -110,7 +112,7 @@ func TestWhatACommandAsks(t *testing.T) {
 	home, asked := serve(t, map[string]string{"POST /api/workspaces": `{"name":"w"}`, "PATCH /api/workspaces/w": `{"name":"w"}`})
 	for _, line := range []string{
 		"create w --folder /srv --keep-folder --env A=b=c --pass-none --label t=d --owner me --quota 1K --max-memory 1M --max-cpu 90s --max-runtime 2m --max-files 3 --max-processes 4 --max-processors 0.5 --isolation landlock --isolation-network --end-in 8h --idle-end 60 --json",
-		"create w --total-memory 2G --total-processes 60 --total-processors 1.5 --total-output 10M --isolation-private --isolation-loopback --isolation-host api.example.com --isolation-host *.example.org:8443",
+		"create w --total-memory 2G --total-processes 60 --total-processors 1.5 --total-output 10M --isolation-private --isolation-host api.example.com --isolation-host *.example.org:8443",
 		"change w --no-labels --idle-end 1h --unpin",
 		"change w --label a=b",
 	} {
@@ -119,7 +121,7 @@ func TestWhatACommandAsks(t *testing.T) {
 	}
 	require.Equal(t, []string{
 		`POST /api/workspaces {"name":"w","folder":"/srv","keep_folder":true,"env":{"A":"b=c"},"pass":[],"labels":{"t":"d"},"limits":{"memory_bytes":1048576,"cpu_seconds":90,"runtime_seconds":120,"files":3,"processes":4,"processors":0.5},"isolation":{"level":"landlock","network":true},"quota_bytes":1024,"lifetime":{"end_in_seconds":28800,"idle_end_seconds":60},"owner":"me"}`,
-		`POST /api/workspaces {"name":"w","total":{"memory_bytes":2147483648,"processes":60,"processors":1.5,"output_bytes":10485760},"isolation":{"loopback":true,"hosts":["api.example.com","*.example.org:8443"],"private":true}}`,
+		`POST /api/workspaces {"name":"w","total":{"memory_bytes":2147483648,"processes":60,"processors":1.5,"output_bytes":10485760},"isolation":{"hosts":["api.example.com","*.example.org:8443"],"private":true}}`,
 		`PATCH /api/workspaces/w {"labels":{},"lifetime":{"idle_end_seconds":3600},"pinned":false}`,
 		`PATCH /api/workspaces/w {"labels":{"a":"b"}}`,
 	}, asked())
@@ -210,7 +212,7 @@ func TestAProofThatFails(t *testing.T) {
 // once is not told as several.
 func TestAWorkspaceIsShownInLines(t *testing.T) {
 	home, _ := serve(t, map[string]string{
-		"GET /api/workspaces/w":           `{"name":"w","in_use":1,"refused":[{"host":"example.com:443","times":1},{"host":"example.org:80","times":3}],"usage":{"ends":1,"last":"memory"}}`,
+		"GET /api/workspaces/w":           `{"name":"w","in_use":1,"refused":[{"host":"example.com:443","times":1},{"host":"example.org:80","times":3,"why":"the reason of the server"}],"usage":{"ends":1,"last":"memory"}}`,
 		"GET /api/workspaces/w/processes": `{"processes":[{"id":"p1","pid":7,"state":"running","args":["python","-c","import time\ntime.sleep(9)","","a\u001b[2J"]}]}`,
 	})
 	out, _, err := run(t, home, "", "show", "w")
@@ -218,6 +220,7 @@ func TestAWorkspaceIsShownInLines(t *testing.T) {
 	require.Contains(t, out, `  p1   running  7  python -c "import time\ntime.sleep(9)" "" "a\x1b[2J"`+"\n")
 	require.Contains(t, out, "refused    example.com:443, once, at last")
 	require.Contains(t, out, "example.org:80, 3 times, at last")
+	require.Contains(t, out, ": the reason of the server\n")
 	require.Contains(t, out, "ended for a limit once, at last: memory")
 	require.Contains(t, out, "one call, process or transfer goes on")
 }
