@@ -21,22 +21,28 @@ func (h *handler) withdrawn(s *supervisor.Supervisor, c *call) messages.Result {
 	return r
 }
 
-// step says what else is known of what a call waits for, and what to do about it; "" when
-// it waits for earlier calls.
+// step says what else is known of what a call waits for and, unless its caller gave it up, what
+// to do about it; "" when it waits for earlier calls.
 func (c *call) step(s *supervisor.Supervisor) string {
 	child, ok := s.Child(c.child)
 	if !ok {
 		return ""
 	}
+	advice := func(text string) string {
+		if c.left.Cause == messages.CauseCancelled {
+			return ""
+		}
+		return "; " + text
+	}
 	switch {
 	case child.State == messages.ChildStarting && child.WaitingForCredit:
-		return "; its kernel was " + child.Detail + "; make the call again, and run coppice doctor if it lasts"
+		return "; its kernel was " + child.Detail + advice("make the call again, and run coppice doctor if it lasts")
 	case child.State == messages.ChildStarting && child.Detail != "":
-		return "; its kernel was still starting (" + child.Detail + "); give the call more time"
+		return "; its kernel was still starting (" + child.Detail + ")" + advice("give the call more time")
 	case child.State == messages.ChildStopping, child.State == messages.ChildRestarting:
-		return "; the kernel before it had not ended yet; make the call again"
+		return "; the kernel before it had not ended yet" + advice("make the call again")
 	case child.State == messages.ChildWaiting:
-		return "; close a session, or raise the number of sessions"
+		return advice("close a session, or raise the number of sessions")
 	default:
 		return ""
 	}

@@ -56,7 +56,7 @@ func (a *app) saveCheckpoint(ctx context.Context, c *client.Client, key messages
 	if f.json {
 		return a.WriteJSON(kept)
 	}
-	a.Out.Lines(fmt.Sprintf("%s is kept as %s: %s on disk", key.Session, o.Name, render.Bytes(kept.Bytes)))
+	a.Out.Lines(fmt.Sprintf("%s is kept as %s: %s on disk", render.Name(key.Session), o.Name, render.Bytes(kept.Bytes)))
 	a.Out.Lines(memoryLines(kept.Memory)...)
 	return nil
 }
@@ -83,7 +83,7 @@ lost. One that cannot be restored changes nothing, and the error says why. Files
 				if f.json {
 					return a.WriteJSON(restored)
 				}
-				a.Out.Lines(fmt.Sprintf("%s is restored from %s of %s", key.Session, args[1], restored.At.Local().Format(time.DateTime)))
+				a.Out.Lines(fmt.Sprintf("%s is restored from %s of %s", render.Name(key.Session), args[1], restored.At.Local().Format(time.DateTime)))
 				a.Out.Lines(memoryLines(restored.Memory)...)
 				for _, note := range restored.Notes {
 					a.Out.Lines("  note     " + note)
@@ -115,7 +115,7 @@ back.`,
 				if f.json {
 					return a.WriteJSON(map[string]any{"session": key.Session, "done": "rewind"})
 				}
-				a.Out.Lines(key.Session + " is as it was")
+				a.Out.Lines(render.Name(key.Session) + " is as it was")
 				return nil
 			})
 		},
@@ -162,10 +162,10 @@ func checkpointRows(list []client.Checkpoint, saved []client.SavedCheckpoint) []
 	rows := [][]string{{"checkpoint", "session", "made", "memory", "folder"}}
 	places := []string{"workspace"}
 	for _, k := range list {
-		rows, places = append(rows, []string{k.ID, k.Session, ago(k.Made), render.Bytes(k.Memory), k.Cwd}), append(places, k.Workspace)
+		rows, places = append(rows, []string{k.ID, render.Name(k.Session), ago(k.Made), render.Bytes(k.Memory), render.Name(k.Cwd)}), append(places, k.Workspace)
 	}
 	for _, k := range saved {
-		rows, places = append(rows, []string{k.Name, k.Session, ago(k.Made), render.Bytes(k.Bytes) + " on disk" + until(k.Expires), k.Cwd}), append(places, k.Workspace)
+		rows, places = append(rows, []string{k.Name, render.Name(k.Session), ago(k.Made), render.Bytes(k.Bytes) + " on disk" + until(k.Expires), render.Name(k.Cwd)}), append(places, k.Workspace)
 	}
 	if slices.ContainsFunc(places[1:], func(name string) bool { return name != "" }) {
 		for i := range rows {

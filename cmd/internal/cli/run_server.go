@@ -52,7 +52,7 @@ func (a *app) runOnServer(ctx context.Context, c *client.Client, f runFlags, fil
 	result, err := a.writeEvents(ctx, end.of(ctx, questions.of(ctx, c.Run(ctx, e))), coppice.Request{Cells: cells, Timeout: timeout}, f, starting)
 	switch {
 	case err != nil:
-		return console.ServerFailure(err)
+		return console.RunFailure(err)
 	case end.err != nil && (reads || result.Outcome == ""): // else it was drawn
 		return &console.Exit{Code: console.Lost, Err: end.err}
 	}

@@ -39,14 +39,13 @@ when that is another than the server's, and --workspace which workspace it belon
 	cmd.PersistentFlags().StringVar(&f.workspace, "workspace", "", "the workspace of the session (default: none)")
 	cmd.PersistentFlags().StringVar(&f.kernel, "kernel", "", "the kernelspec of the session's kernel, where it named one (default: the only session of this name)")
 	cmd.PersistentFlags().BoolVar(&f.json, "json", false, "print JSON")
-	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsHibernateCommand(&f), a.sessionsLogsCommand(&f),
+	cmd.AddCommand(a.sessionsListCommand(&f), a.sessionsShowCommand(&f), a.sessionsForkCommand(&f), a.sessionsHibernateCommand(&f), a.sessionsLogsCommand(&f), a.sessionsInterruptCommand(&f),
 		a.sessionsCheckpointCommand(&f), a.sessionsRewindCommand(&f), a.sessionsRestoreCommand(&f), a.sessionsCheckpointsCommand(&f))
 	for _, one := range []struct {
 		name, short, done string
 		do                func(*client.Client, context.Context, messages.SessionKey) error
 	}{
 		{"close", "End a session, its kernel, and what runs in it", "was closed", (*client.Client).CloseSession},
-		{"interrupt", "Stop what runs in a session, as Ctrl-C would", "was interrupted", (*client.Client).Interrupt},
 		{"reset", "End a session's kernel; its next call starts with no variables", "was reset", (*client.Client).Reset},
 		{"pin", "Keep a session from being ended because it is idle or room is needed", "is pinned", func(c *client.Client, ctx context.Context, key messages.SessionKey) error {
 			return c.Pin(ctx, key, true)
@@ -62,7 +61,7 @@ when that is another than the server's, and --workspace which workspace it belon
 			if f.json {
 				return a.WriteJSON(map[string]any{"session": key.Session, "done": one.name})
 			}
-			a.Out.Lines(key.Session + " " + one.done)
+			a.Out.Lines(render.Name(key.Session) + " " + one.done)
 			return nil
 		}))
 	}
@@ -146,6 +145,9 @@ func (a *app) sessionsListCommand(f *sessionsFlags) *cobra.Command {
 					return err
 				}
 				if f.workspace != "" {
+					if _, err := c.Workspace(ctx, f.workspace); err != nil {
+						return err
+					}
 					list = slices.DeleteFunc(list, func(s client.Session) bool { return s.Workspace != f.workspace })
 				}
 				if f.json {
@@ -198,7 +200,7 @@ func sessionRow(s client.Session) []string {
 	if s.Kept != nil {
 		memory = render.Bytes(s.Kept.Bytes) + " on disk"
 	}
-	return []string{s.Session, string(s.State), memory, strconv.Itoa(s.Queue), pinned, strconv.Itoa(s.Restarts), s.Cwd}
+	return []string{render.Name(s.Session), string(s.State), memory, strconv.Itoa(s.Queue), pinned, strconv.Itoa(s.Restarts), render.Name(s.Cwd)}
 }
 
 // sessionLine is a session as one line.
@@ -206,7 +208,7 @@ func sessionLine(s client.Session) string {
 	if s.Kept != nil {
 		return hibernatedLine(s)
 	}
-	line := fmt.Sprintf("%-20s %-10s %6s", s.Session, s.State, render.Bytes(s.RSS))
+	line := fmt.Sprintf("%-20s %-10s %6s", render.Name(s.Session), s.State, render.Bytes(s.RSS))
 	if s.Queue > 0 {
 		line += fmt.Sprintf("  %d waiting", s.Queue)
 	}
@@ -219,7 +221,7 @@ func sessionLine(s client.Session) string {
 	if s.Node != "" {
 		line += "  at node " + s.Node
 	}
-	return line + "  " + s.Cwd
+	return line + "  " + render.Name(s.Cwd)
 }
 
 func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
@@ -240,7 +242,7 @@ func (a *app) sessionsShowCommand(f *sessionsFlags) *cobra.Command {
 			a.Out.Lines(memoryLines(s.Kept.Memory)...)
 			return nil
 		}
-		a.Out.Lines(fmt.Sprintf("  process %d, %.1f s of CPU, calls answered: %d", s.PID, s.CPU, s.Done))
+		a.Out.Lines(fmt.Sprintf("  process %d, %.1f s of CPU, answered: %d (calls, checkpoints and copies)", s.PID, s.CPU, s.Done))
 		if s.LastExit != nil {
 			a.Out.Lines("  the kernel before ended: " + string(s.LastExit.Kind) + " " + s.LastExit.Reason)
 		}
@@ -260,6 +262,27 @@ func executionLine(x client.Execution) string {
 	return fmt.Sprintf("  %s  %-11s %8v  %s", x.ID, state, took.Round(time.Millisecond), x.Title)
 }
 
+func (a *app) sessionsInterruptCommand(f *sessionsFlags) *cobra.Command {
+	return a.sessionCommand(f, "interrupt", "Stop what runs in a session, as Ctrl-C would", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
+		// The answer to an interrupt does not say whether there was something to stop. Where it
+		// cannot be known, it is taken for granted: it was asked for because something ran.
+		s, err := c.Session(ctx, key)
+		ran := err != nil || s.State == messages.ChildBusy || s.Queue > 0
+		if err := c.Interrupt(ctx, key); err != nil {
+			return err
+		}
+		switch {
+		case f.json:
+			return a.WriteJSON(map[string]any{"session": key.Session, "done": "interrupt", "ran": ran})
+		case ran:
+			a.Out.Lines(render.Name(key.Session) + " was interrupted")
+		default:
+			a.Out.Lines("nothing runs in " + render.Name(key.Session))
+		}
+		return nil
+	})
+}
+
 func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 	copies := 1
 	cmd := a.sessionCommand(f, "fork", "Copy a session with all that it has in memory", func(ctx context.Context, c *client.Client, key messages.SessionKey) error {
@@ -271,7 +294,7 @@ func (a *app) sessionsForkCommand(f *sessionsFlags) *cobra.Command {
 			return a.WriteJSON(map[string]any{"sessions": made})
 		}
 		for _, k := range made {
-			a.Out.Lines(k.Session)
+			a.Out.Lines(render.Name(k.Session))
 		}
 		return nil
 	})

@@ -22,7 +22,7 @@ func (a *app) sessionsHibernateCommand(f *sessionsFlags) *cobra.Command {
 		if f.json {
 			return a.WriteJSON(kept)
 		}
-		a.Out.Lines(fmt.Sprintf("%s is hibernated: %s on disk", key.Session, render.Bytes(kept.Bytes)))
+		a.Out.Lines(fmt.Sprintf("%s is hibernated: %s on disk", render.Name(key.Session), render.Bytes(kept.Bytes)))
 		a.Out.Lines(memoryLines(kept.Memory)...)
 		return nil
 	})
@@ -30,7 +30,7 @@ func (a *app) sessionsHibernateCommand(f *sessionsFlags) *cobra.Command {
 
 // hibernatedLine is a session that is kept on disk as one line.
 func hibernatedLine(s client.Session) string {
-	return fmt.Sprintf("%-20s %-10s %s on disk since %s  %s", s.Session, s.State, render.Bytes(s.Kept.Bytes), s.Since.Local().Format(time.DateTime), s.Cwd)
+	return fmt.Sprintf("%-20s %-10s %s on disk since %s  %s", render.Name(s.Session), s.State, render.Bytes(s.Kept.Bytes), s.Since.Local().Format(time.DateTime), render.Name(s.Cwd))
 }
 
 // memoryLines say what becomes of a session's names: those that are kept in a line, and

@@ -135,12 +135,15 @@ func Listen(ctx context.Context, o Options, mounts ...Mount) (*Server, error) {
 	if o.Addr == "" {
 		o.Addr = DefaultAddr
 	}
-	host, _, err := net.SplitHostPort(o.Addr)
+	host, port, err := net.SplitHostPort(o.Addr)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %q is not HOST:PORT, as 127.0.0.1:7788 is; port 0 takes a free one", ErrAddress, o.Addr)
 	case o.Beyond == nil && !loopback.Host(host):
 		return nil, notLoopback(o.Addr)
+	}
+	if _, err := net.DefaultResolver.LookupPort(ctx, "tcp", port); err != nil {
+		return nil, fmt.Errorf("%w: %q has no port from 0 to 65535; port 0 takes a free one", ErrAddress, o.Addr)
 	}
 	s := newServer(o, mounts)
 	if o.Inherited != nil {

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestOnlyTheLoopbackInterface(t *testing.T) {
 	t.Parallel()
-	for _, addr := range []string{"0.0.0.0:0", ":0", "192.168.1.1:0", "example.org:80", "[::]:0", "7788", "127.0.0.1.example.org:0"} {
+	for _, addr := range []string{"0.0.0.0:0", ":0", "192.168.1.1:0", "example.org:80", "[::]:0", "7788", "127.0.0.1.example.org:0", "127.0.0.1:99999", "127.0.0.1:-1", "127.0.0.1:no such"} {
 		_, err := httpserver.Listen(t.Context(), httpserver.Options{Addr: addr})
 		require.ErrorIs(t, err, httpserver.ErrAddress, addr)
 	}

@@ -31,16 +31,31 @@ func ServerFailure(err error) error {
 		return err
 	case errors.Is(err, client.ErrNoServer):
 		return fmt.Errorf("%w: coppice serve", err)
-	case WrongRequest(err):
+	case badRequest(err):
 		return &Exit{Code: Usage, Err: err}
 	default:
 		return err
 	}
 }
 
+// RunFailure is ServerFailure for a command that runs code: a workspace that is not there makes its
+// command line a wrong one, since the other codes say what became of the code.
+func RunFailure(err error) error {
+	if WrongRequest(err) && !Decided(err) {
+		return &Exit{Code: Usage, Err: err}
+	}
+	return ServerFailure(err)
+}
+
+// badRequest reports whether err is a server's that found the request itself wrong.
+func badRequest(err error) bool {
+	told, is := errors.AsType[*client.Error](err)
+	return is && told.Code == "bad_request"
+}
+
 // WrongRequest reports whether err is a server's that found the request itself wrong, or the name
-// of a workspace in it: the command line is.
+// of a workspace in it, for a command that runs code.
 func WrongRequest(err error) bool {
 	told, is := errors.AsType[*client.Error](err)
-	return is && (told.Code == "bad_request" || told.Code == "not_found" && strings.Contains(told.Message, "workspace"))
+	return badRequest(err) || is && told.Code == "not_found" && strings.Contains(told.Message, "workspace")
 }
