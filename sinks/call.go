@@ -48,6 +48,8 @@ type Call struct {
 	result *subscription
 	subs   []outgoing // the result's is the first
 	once   sync.Once
+	// metrics counts it; nil: it is not counted.
+	metrics *Metrics
 
 	// stalls replaces a watch of Flush in tests. nil: it does not.
 	stalls opportunity.Stalls
@@ -108,7 +110,7 @@ func (c *Call) Emit(ctx context.Context, e messages.Event) error {
 		}
 		sub.put(e, n)
 	}
-	c.hub.o.Metrics.emitted(e, n)
+	c.metrics.emitted(e, n)
 	return nil
 }
 
@@ -267,7 +269,7 @@ func (c *Call) output(ctx context.Context, b *barrier) messages.Output {
 // they have taken it, or with the cause of ctx. It is called once, after the last
 // Flush and before Close.
 func (c *Call) Finish(ctx context.Context, r messages.Result) error {
-	c.hub.o.Metrics.finished(r)
+	c.metrics.finished(r)
 	var waits []*barrier
 	for _, o := range c.subs {
 		sub, ok := o.(*subscription)
@@ -299,7 +301,7 @@ func (c *Call) Close() {
 				sub.ask(&barrier{close: true, done: make(chan struct{})})
 			}
 		}
-		c.hub.o.Metrics.closed(c.Reports())
+		c.metrics.closed(c.Reports())
 	})
 }
 

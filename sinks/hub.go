@@ -210,7 +210,10 @@ func (h *Hub) Open(ctx context.Context, exec messages.Execute, extra ...Sink) (*
 	for _, s := range extra {
 		c.subs = append(c.subs, h.subscribeExtra(*actor, s))
 	}
-	h.o.Metrics.opened()
+	if len(exec.Cells) > 0 { // else it only gets a session its kernel, which is no call of anyone
+		c.metrics = h.o.Metrics
+	}
+	c.metrics.opened()
 	return c, nil
 }
 

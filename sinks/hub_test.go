@@ -55,6 +55,23 @@ func TestOneCall(t *testing.T) {
 	require.Equal(t, []uint64{1, 0, 4, 1, 0}, []uint64{s.Calls, s.Open, s.Events["stdout"], s.Events["status"], s.Dropped})
 }
 
+// TestWhatCounts: calls, results and final events add up, and what only gets a session its kernel
+// is none of them.
+func TestWhatCounts(t *testing.T) {
+	t.Parallel()
+	metrics := &sinks.Metrics{}
+	h := start(t, sinks.HubOptions{Metrics: metrics})
+	for _, cells := range [][]messages.Cell{{{Code: "1"}}, {}, {{Code: "1"}}} {
+		c, err := h.Open(t.Context(), messages.Execute{ID: "a", Cells: cells})
+		require.NoError(t, err)
+		require.NoError(t, c.Finish(t.Context(), messages.Result{Outcome: messages.OutcomeOK, State: messages.StateKept}))
+		c.Close()
+	}
+	s := metrics.Snapshot()
+	require.Equal(t, []uint64{2, 0, 2}, []uint64{s.Calls, s.Open, s.Events["final"]})
+	require.Equal(t, []sinks.ResultCount{{Outcome: messages.OutcomeOK, State: messages.StateKept, Count: 2}}, s.Results)
+}
+
 func TestTreeShowsTheSinks(t *testing.T) {
 	t.Parallel()
 	h := start(t, sinks.HubOptions{Name: "s", Shards: 2, Sinks: []sinks.Attachment{{Name: "journal", For: func(context.Context, messages.Execute) sinks.Sink { return nil }}}})

@@ -42,10 +42,12 @@ var eventTypes = [...]string{"status", "stdout", "stderr", "display", "result", 
 
 // MetricsSnapshot is what was counted up to one moment.
 type MetricsSnapshot struct {
-	// Calls were opened in all, and Open of them are not closed.
+	// Calls were opened in all, and Open of them are not closed. Those without cells, with which
+	// a copy or what is restored gets its place, count nowhere here.
 	Calls uint64 `json:"calls"`
 	Open  uint64 `json:"open"`
-	// Events counts the events that were emitted, by type; Bytes their size.
+	// Events counts the events that were emitted, by type; Bytes their size. The final one
+	// counts once for each result, whether or not a sink has asked for it, and without a size.
 	Events map[string]uint64 `json:"events"`
 	Bytes  uint64            `json:"bytes"`
 	// Dropped counts what lossy sinks of closed calls had no credit for, Lost
@@ -98,6 +100,7 @@ func (m *Metrics) finished(r messages.Result) {
 	}
 	i, j := slices.Index(outcomes[:], r.Outcome), slices.Index(states[:], r.State)
 	m.results[at(i, len(outcomes))][at(j, len(states))].Add(1)
+	m.events[slices.Index(eventTypes[:], messages.Final{}.Type())].Add(1)
 }
 
 func (m *Metrics) opened() {

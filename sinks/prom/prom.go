@@ -70,10 +70,10 @@ func New(o Options) *Collector {
 		errors: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: o.Namespace, Name: "cell_errors_total", Help: "Exceptions that ended cells, by a few classes.",
 		}, []string{"class"}),
-		calls:   desc("calls_total", "Calls that reached the sinks."),
+		calls:   desc("calls_total", "Calls that run code, completions among them; forks, checkpoints and restores are none."),
 		open:    desc("calls_open", "Calls that have not ended."),
-		results: desc("results_total", "Results of calls, by how the call ended and what became of the session's variables.", "outcome", "state"),
-		events:  desc("events_total", "Events of all calls.", "type"),
+		results: desc("results_total", "Results of calls that run code, by how the call ended and what became of the session's variables.", "outcome", "state"),
+		events:  desc("events_total", "Events of all calls; final counts the results.", "type"),
 		bytes:   desc("event_bytes_total", "Size of the events of all calls."),
 		dropped: desc("events_dropped_total", "Events that lossy sinks had no room for."),
 		lost:    desc("events_lost_total", "Events that failing sinks did not handle."),
