@@ -57,16 +57,16 @@ type child struct {
 	index                   int32 // in Supervisor.due, -1 when not
 	failures                []instant
 
-	lastExit *Exit         // why the last incarnation ended
+	lastExit *Exit // why the last incarnation ended
 	// asked is what the incarnation was asked to end with, nil while it was not. A reset or an
 	// end counts more than that it had just hibernated: what it has left is not wanted any more.
-	asked *Exit
-	failure  *Exit         // what this incarnation failed with, if it is suspended
-	final    *Exit         // why the key is failed for good, or will be
-	after    time.Duration // with sequelAgain: the delay before the next start
-	due      instant       // the deadline of the present state, 0: none
-	dueFrom  instant       // when that was set
-	turn     uint64        // orders those in Supervisor.waitlist
+	asked   *Exit
+	failure *Exit         // what this incarnation failed with, if it is suspended
+	final   *Exit         // why the key is failed for good, or will be
+	after   time.Duration // with sequelAgain: the delay before the next start
+	due     instant       // the deadline of the present state, 0: none
+	dueFrom instant       // when that was set
+	turn    uint64        // orders those in Supervisor.waitlist
 
 	elder, younger *child // neighbours in Supervisor.idle, Supervisor.failures or Supervisor.waitlist
 	before, behind *child // neighbours in the order of Supervisor.first
