@@ -200,7 +200,7 @@ func (x *examination) settings() {
 	switch name, py := home.Name(s.Env, "PI_PY"), home.Lookup(s.Env, "PI_PY"); home.ToolMode(py) {
 	case "":
 		if py != "" {
-			x.find(checkSettings, FindingWarning, "export "+name+"=both", "%s=%s is not one of 0, bash, 1, py, mix, both, and is ignored", name, py)
+			x.find(checkSettings, FindingWarning, "export "+name+"=both", "%s=%s is not one of 0, bash, 1, py, mix, both: coppice mcp refuses it", name, py)
 		}
 	case "bash-only":
 		x.find(checkSettings, FindingWarning, "unset "+name, "%s=%s hides the tool python: agents get only bash", name, py)

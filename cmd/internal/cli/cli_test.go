@@ -69,6 +69,12 @@ func TestUsage(t *testing.T) {
 		{"cwd that is a file", []string{"serve", "--cwd", write("f", "")}, "--cwd: Working directory is not a directory"},
 		{"cwd of mcp", []string{"mcp", "--cwd", filepath.Join(dir, "none")}, "--cwd: Working directory does not exist"},
 		{"python of a server", []string{"serve", "--python", filepath.Join(dir, "none")}, "--python"},
+		{"COPPICE_PY", []string{"serve", "--mcp"}, "COPPICE_PY=foo is not one of 0, bash, 1, py, mix, both"},
+		{"COPPICE_PY", []string{"mcp"}, "COPPICE_PY=foo is not one of 0, bash, 1, py, mix, both"},
+		{"tenants", []string{"serve", "--tenant-sessions", "3"}, "--tenant-sessions is for --listen"},
+		{"no tenants", []string{"serve", "--tenant-sessions", "-1"}, "--tenant-sessions is for --listen"},
+		{"checkpoints", []string{"serve", "--keep-checkpoints-for", "3h"}, "--keep-checkpoints-for is for --hibernate"},
+		{"checkpoints of mcp", []string{"mcp", "--max-saved-checkpoints", "3"}, "--max-saved-checkpoints is for --hibernate"},
 		{"token", []string{"serve"}, "COPPICE_TOKEN holds a control character"},
 		{"token", []string{"health", "--url", "http://127.0.0.1:1"}, "COPPICE_TOKEN holds a control character"},
 		{"kernel mode", []string{"run", "-c", "1", "--kernel-mode", "x"}, "--kernel-mode must be session or per-call"},
@@ -84,6 +90,9 @@ func TestUsage(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var stdout, stderr bytes.Buffer
 			env := []string{"COPPICE_HOME=" + dir}
+			if tt.name == "COPPICE_PY" {
+				env = append(env, "COPPICE_PY=foo")
+			}
 			if tt.name == "token" {
 				env = append(env, "COPPICE_TOKEN=a\tb")
 			}

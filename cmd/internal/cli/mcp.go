@@ -114,7 +114,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	if f.shared && f.http == "" {
 		return console.Usagef("--shared-sessions needs --http: standard input has one client")
 	}
-	if err := cmp.Or(f.saved.check(), a.CheckPlace(ctx, f.Python, f.cwd)); err != nil {
+	if err := cmp.Or(f.saved.check(f.hibernate.wanted(nil)), a.checkToolMode(f.mode), a.CheckPlace(ctx, f.Python, f.cwd)); err != nil {
 		return err
 	}
 	walled := f.Walled(a.Env)
@@ -160,6 +160,14 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	backend, why := host.Backend()
 	a.Err.Lines(fmt.Sprintf("coppice mcp: serving on standard input and output, %s backend (%s)", backend, why))
 	return mcpserver.ServeStdio(ctx, server, a.In, a.Out)
+}
+
+// checkToolMode refuses a COPPICE_PY that names no tools, where no flag comes before it.
+func (a *app) checkToolMode(mode string) error {
+	if py := a.Getenv("PI_PY"); mode == "" && py != "" && home.ToolMode(py) == "" {
+		return console.Usagef("%s=%s is not one of 0, bash, 1, py, mix, both", home.Name(a.Env, "PI_PY"), py)
+	}
+	return nil
 }
 
 // offersBash reports whether agents have the tool bash, whose commands are never isolated: where

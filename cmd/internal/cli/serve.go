@@ -178,10 +178,10 @@ func (a *app) serve(ctx context.Context, f serveFlags) error {
 	if err := f.listen.check(&f, a.Env); err != nil {
 		return err
 	}
-	if err := cmp.Or(f.checkRetention(), f.saved.check()); err != nil {
+	if err := cmp.Or(f.checkRetention(), f.saved.check(f.hibernate.wanted(a.Env) || f.e2b || f.e2bDebug)); err != nil {
 		return err
 	}
-	if err := cmp.Or(a.CheckToken("COPPICE_TOKEN"), a.CheckPlace(ctx, f.Python, f.cwd)); err != nil {
+	if err := cmp.Or(a.CheckToken("COPPICE_TOKEN"), f.mcp.check(a), a.CheckPlace(ctx, f.Python, f.cwd)); err != nil {
 		return err
 	}
 	path, err := client.RecordPath(client.FindOptions{Env: a.Env})

@@ -94,19 +94,36 @@ func (h hibernation) tellAsleep(ctx context.Context, c *console.Console, o coppi
 type savedBounds struct {
 	most int
 	age  time.Duration // 0: the host's default
+	// given names those of the flags that are on the command line.
+	given func() []string
 }
 
 // add adds the flags to a command.
 func (s *savedBounds) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&s.most, "max-saved-checkpoints", hibernate.UsualSaved, "with --hibernate: how many checkpoints with names there may be on disk; one more is refused (-1: any number)")
+	s.given = func() (given []string) {
+		for _, name := range []string{"max-saved-checkpoints", "keep-checkpoints-for"} {
+			if flags.Changed(name) {
+				given = append(given, "--"+name)
+			}
+		}
+		return given
+	}
 	flags.Var((*console.Time)(&s.age), "keep-checkpoints-for", "with --hibernate: for how long a checkpoint with a name is kept after it was saved: seconds, or a time such as 720h (default: 2160h, 90 days; negative: until it is dropped)")
 }
 
-// check refuses what cannot be meant. The error is a UsageError.
-func (s savedBounds) check() error {
+// check refuses what cannot be meant; kept says that sessions are kept on disk. The error is a
+// UsageError.
+func (s savedBounds) check(kept bool) error {
 	if s.most == 0 {
 		return console.Usagef("--max-saved-checkpoints must be at least 1, or -1 for any number")
+	}
+	if kept || s.given == nil {
+		return nil
+	}
+	for _, name := range s.given() {
+		return console.Usagef("%s is for --hibernate: without that, no checkpoint is on disk", name)
 	}
 	return nil
 }

@@ -51,22 +51,25 @@ func TestSavedBounds(t *testing.T) {
 		flags   []string
 		most    int
 		age     time.Duration
+		kept    bool
 		problem string
 	}{
-		"nothing":     {most: hibernate.UsualSaved},
-		"both":        {flags: []string{"--max-saved-checkpoints", "7", "--keep-checkpoints-for", "720h"}, most: 7, age: 720 * time.Hour},
-		"no bounds":   {flags: []string{"--max-saved-checkpoints=-1", "--keep-checkpoints-for=-1s"}, most: -1, age: -time.Second},
-		"none at all": {flags: []string{"--max-saved-checkpoints", "0"}, problem: "--max-saved-checkpoints must be at least 1, or -1 for any number"},
+		"a bound of none": {flags: []string{"--max-saved-checkpoints", "7"}, problem: "--max-saved-checkpoints is for --hibernate: without that, no checkpoint is on disk"},
+		"an age of none":  {flags: []string{"--keep-checkpoints-for", "1h"}, problem: "--keep-checkpoints-for is for --hibernate: without that, no checkpoint is on disk"},
+		"nothing":         {most: hibernate.UsualSaved},
+		"both":            {flags: []string{"--max-saved-checkpoints", "7", "--keep-checkpoints-for", "720h"}, most: 7, age: 720 * time.Hour},
+		"no bounds":       {flags: []string{"--max-saved-checkpoints=-1", "--keep-checkpoints-for=-1s"}, most: -1, age: -time.Second},
+		"none at all":     {flags: []string{"--max-saved-checkpoints", "0"}, problem: "--max-saved-checkpoints must be at least 1, or -1 for any number"},
 	} {
 		var f serveFlags
 		var cmd cobra.Command
 		f.saved.add(&cmd)
 		require.NoError(t, cmd.ParseFlags(tc.flags), name)
 		if tc.problem != "" {
-			require.EqualError(t, f.saved.check(), tc.problem, name)
+			require.EqualError(t, f.saved.check(tc.kept), tc.problem, name)
 			continue
 		}
-		require.NoError(t, f.saved.check(), name)
+		require.NoError(t, f.saved.check(true), name)
 		o := f.hostOptions(newMetrics(version.Info{}), vitals.New())
 		require.Equal(t, tc.most, o.MaxSavedCheckpoints, name)
 		require.Equal(t, tc.age, o.SavedCheckpointAge, name)

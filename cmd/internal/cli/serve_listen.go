@@ -32,6 +32,7 @@ type listening struct {
 	files      access.Files
 	tokens     string
 	sessions   int
+	sized      func() bool // --tenant-sessions is on the command line
 	unconfined bool
 }
 
@@ -44,6 +45,7 @@ func (l *listening) add(cmd *cobra.Command) {
 	flags.StringVar(&l.files.ClientCA, "tls-client-ca", "", "take clients alone that have a certificate which these have signed, as PEM, besides a token")
 	flags.StringVar(&l.tokens, "tokens", "", "the file of tokens for --listen, of mode 0600, which coppice token changes; it is read again when it changes")
 	flags.IntVar(&l.sessions, "tenant-sessions", tenantSessions, "how many kernels one tenant may have at once")
+	l.sized = func() bool { return flags.Changed("tenant-sessions") }
 	flags.BoolVar(&l.unconfined, "unconfined-tenants", false, "serve several tenants though nothing keeps the code of one from the files of the other")
 }
 
@@ -58,6 +60,7 @@ func (l *listening) check(f *serveFlags, env []string) error {
 		{"--tokens", l.tokens != ""},
 		{"--tls-client-ca", l.files.ClientCA != ""},
 		{"--unconfined-tenants", l.unconfined},
+		{"--tenant-sessions", l.sized != nil && l.sized()},
 	}
 	if l.addr == "" {
 		for _, one := range given {

@@ -25,6 +25,14 @@ func (d *mcpServing) add(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&d.on, "mcp", false, "serve agents over the Model Context Protocol too, at /mcp, as coppice mcp --http does")
 }
 
+// check refuses what no tools can be made of.
+func (d *mcpServing) check(a *app) error {
+	if !d.on {
+		return nil
+	}
+	return a.checkToolMode("")
+}
+
 // fill has the host be one for the protocol.
 func (d *mcpServing) fill(a *app, f *serveFlags, o *coppice.Options) {
 	if !d.on {

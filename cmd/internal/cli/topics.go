@@ -93,6 +93,9 @@ COPPICE_PASS_ENV          variables that kernels see besides: TZ,HTTPS_PROXY,CUD
 VIRTUAL_ENV, CONDA_PREFIX the active environment, whose Python is taken first
 NO_COLOR                  no colours
 
+What is shown with 1 is a switch: any value but 0, false, no and off switches it on.
+COPPICE_GATEWAY_NO_FORK takes 0 and 1 alone.
+
 Eight of these have an older name, which counts where the newer one is not set: PI_PY,
 PI_PYTHON_GATEWAY_URL, PI_PYTHON_GATEWAY_TOKEN, PI_PYTHON_SKIP_CHECK,
 PI_PYTHON_IPC_TRACE, PI_DEBUG_STARTUP, PI_ARTIFACTS_DIR and PI_SESSION_FILE.

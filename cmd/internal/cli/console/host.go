@@ -12,6 +12,7 @@ import (
 	"github.com/coppice-run/coppice/cmd/internal/render"
 	"github.com/coppice-run/coppice/cmd/internal/telemetry"
 	"github.com/coppice-run/coppice/hibernate"
+	"github.com/coppice-run/coppice/internal/home"
 	"github.com/coppice-run/coppice/messages"
 )
 
@@ -60,7 +61,7 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 		return nil, err
 	}
 	o = KeepOutput(o)
-	if v := c.Getenv("PI_DEBUG_STARTUP"); v != "" && v != "0" {
+	if home.SwitchedOn(c.Env, "PI_DEBUG_STARTUP") {
 		o.OnStartup = func(s coppice.StartupStage) { c.Err.Lines("coppice startup: " + s.String()) }
 	}
 	traces, err := telemetry.Start(ctx, telemetry.Options{
