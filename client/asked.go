@@ -8,12 +8,19 @@ import (
 	"github.com/coppice-run/coppice/messages"
 )
 
-// asked are the executions that Run follows, with the questions of each that the client has
-// answered. A server that takes over what runs asks again what the one before it has asked: who
-// has answered is not asked twice. The zero value is empty.
+// asked are the executions that Run follows, with the newest question of each. A server that
+// takes over what runs may ask again what the one before it has asked: who has answered is not
+// asked twice. Its later questions may have the ids of earlier ones, for it counts anew; so what
+// comes after something else of the code is a new question. The zero value is empty.
 type asked struct {
 	mu sync.Mutex
-	of map[string]map[string]bool // by execution and question; guarded by mu
+	of map[string]*newest // by execution; guarded by mu
+}
+
+// newest is the newest question of an execution, until the code shows that it has gone on.
+type newest struct {
+	question *messages.InputRequest // nil: there is none
+	answered bool
 }
 
 // follow says that the events of an execution are read from now on.
@@ -21,9 +28,9 @@ func (a *asked) follow(id string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.of == nil {
-		a.of = map[string]map[string]bool{}
+		a.of = map[string]*newest{}
 	}
-	a.of[id] = map[string]bool{}
+	a.of[id] = &newest{}
 }
 
 // leave says that they are not read any more.
@@ -37,20 +44,28 @@ func (a *asked) leave(id string) {
 func (a *asked) answered(id, question string, status messages.InputStatus) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if of := a.of[id]; of != nil && (status == messages.InputAccepted || status == messages.InputAnswered) {
-		of[question] = true
+	n := a.of[id]
+	if n != nil && n.question != nil && n.question.ID == question {
+		n.answered = status == messages.InputAccepted || status == messages.InputAnswered
 	}
 }
 
-// again reports whether an event asks what was answered.
+// again reports whether an event of an execution that is followed asks what was answered.
 func (a *asked) again(id string, e messages.Event) bool {
-	q, ok := e.(messages.InputRequest)
-	if !ok {
-		return false
-	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.of[id][q.ID]
+	n := a.of[id]
+	switch e := e.(type) {
+	case messages.Status:
+	case messages.InputRequest:
+		if n.answered && n.question != nil && n.question.ID == e.ID && n.question.Prompt == e.Prompt {
+			return true
+		}
+		n.question, n.answered = &e, false
+	default:
+		n.question = nil
+	}
+	return false
 }
 
 // refused is what it means that an answer is refused with err: a server that does not know an

@@ -58,6 +58,38 @@ func TestWhatWasAnsweredIsNotAskedAgain(t *testing.T) {
 	}
 }
 
+// TestALaterQuestionThatHasTheSameID is asked: a server that takes over counts its questions anew.
+func TestALaterQuestionThatHasTheSameID(t *testing.T) {
+	t.Parallel()
+	for _, more := range [][]string{
+		{strings.ReplaceAll(again, `"?"`, `"Name?"`), ends},
+		{`{"seq":2,"cell":0,"type":"stdout","text":"x"}`, strings.ReplaceAll(again, `"seq":2`, `"seq":3`), strings.ReplaceAll(ends, `"seq":3`, `"seq":4`)},
+	} {
+		_, c := serve(t, client.Options{}, func(w http.ResponseWriter, r *http.Request) {
+			switch {
+			case strings.HasSuffix(r.URL.Path, "/input"):
+				says(http.StatusOK, `{"status":"accepted"}`)(w, r)
+			case !strings.HasSuffix(r.URL.Path, "/events"):
+				says(http.StatusCreated, `{"id":"x1"}`)(w, r)
+			case r.Header.Get("Last-Event-ID") == "":
+				streams(w, asks)
+			default:
+				streams(w, more...)
+			}
+		})
+		questions := 0
+		for e, err := range c.Run(ctx, client.Execute{Session: "a", Cells: []messages.Cell{{Code: "1"}}}) {
+			require.NoError(t, err)
+			if q, ok := e.(messages.InputRequest); ok {
+				questions++
+				_, err = c.Answer(ctx, "x1", q.ID, "line")
+				require.NoError(t, err)
+			}
+		}
+		require.Equal(t, 2, questions)
+	}
+}
+
 // TestAnAnswerToCodeThatIsGone is lost while the code is followed: it was there when it began.
 func TestAnAnswerToCodeThatIsGone(t *testing.T) {
 	t.Parallel()

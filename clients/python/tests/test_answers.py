@@ -11,9 +11,9 @@ from server import PATIENCE, Server, until
 from test_restart import OK, Async, Clients, Sync, alone, no
 
 
-def question(seq, id="q"):
+def question(seq, id="q", prompt="?"):
     """An event that asks."""
-    return b'data: {"seq":%d,"cell":0,"type":"input_request","id":"%s","prompt":"?"}\n\n' % (seq, id.encode())
+    return b'data: {"seq":%d,"cell":0,"type":"input_request","id":"%s","prompt":"%s"}\n\n' % (seq, id.encode(), prompt.encode())
 
 
 def final(seq):
@@ -68,6 +68,15 @@ class Answers(Clients):
             if event.type == "input_request":
                 session.input(event, "x")
         self.assertEqual(seen, [1, 3, 4])
+
+    def test_a_later_question_that_has_its_id(self):
+        """A server that takes over counts its questions anew."""
+        for more in question(2, prompt="Name?") + final(3), b'data: {"seq":2,"cell":0,"type":"stdout","text":"x"}\n\n' + question(3) + final(4):
+            session, answers = self.at(question(1), more), []
+            for event in session.stream("1", allow_stdin=True):
+                if event.type == "input_request":
+                    answers.append(session.input(event, "x"))
+            self.assertEqual(answers, ["accepted"] * 2)
 
     def test_a_question_that_was_not_answered_is(self):
         session = self.at(question(1), question(2) + final(3), status=(200, {}, {"status": "unknown"}))

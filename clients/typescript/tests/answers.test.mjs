@@ -9,7 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, ServerError } from "../dist/index.js";
 import { patience, scripted, serveIn } from "./server.mjs";
 
-const question = (seq, id = "q") => `data: {"seq":${seq},"cell":0,"type":"input_request","id":"${id}","prompt":"?"}\n\n`;
+const question = (seq, id = "q", prompt = "?") => `data: {"seq":${seq},"cell":0,"type":"input_request","id":"${id}","prompt":"${prompt}"}\n\n`;
 const final = (seq) => `data: {"seq":${seq},"cell":0,"type":"final","outcome":"ok","state":"kept","text":"done","cells":[]}\n\n`;
 const unknown = [404, { error: { code: "not_found", message: "no" } }];
 const lost = (e) => e instanceof ServerError && e.status === 410 && e.code === "lost" && /while the code ran/.test(e.message);
@@ -54,6 +54,16 @@ test("a question that was answered is not asked again", async (t) => {
     if (event.type === "input_request") await session.input(event, "x");
   }
   assert.deepEqual(seen, [1, 3, 4]);
+});
+
+test("a later question that has its id: a server that takes over counts its questions anew", async (t) => {
+  for (const more of [question(2, "q", "Name?") + final(3), 'data: {"seq":2,"cell":0,"type":"stdout","text":"x"}\n\n' + question(3) + final(4)]) {
+    const { session, asked } = await at(t, [question(1), more]);
+    for await (const event of session.stream("1", { allowStdin: true })) {
+      if (event.type === "input_request") await session.input(event, "x");
+    }
+    assert.equal(asked("/input").length, 2);
+  }
 });
 
 test("an answer whose receipt is lost is sent again", async (t) => {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, AsyncGenerator, Awaitable, Callable, Dict, List, Optional, Set
+from typing import Any, AsyncGenerator, Awaitable, Callable, Dict, List, Optional, Tuple
 
 from . import _wire
 from ._errors import ServerError
@@ -13,18 +13,27 @@ from ._types import Event
 _TAKEN = ("accepted", "already answered")
 
 
-class Asked:
-    """The executions that a client follows, with the questions of each that it has answered. A
-    server that takes over what runs asks again what the one before it has asked: who has answered
-    is not asked twice."""
+class _Newest:
+    """The newest question of an execution, until the code shows that it has gone on."""
 
     def __init__(self) -> None:
-        # Each step is one of a dict or a set, so that it needs no lock.
-        self._of: Dict[str, Set[str]] = {}
+        self.question: Optional[Event] = None
+        self.answered = False
+
+
+class Asked:
+    """The executions that a client follows, with the newest question of each. A server that takes
+    over what runs may ask again what the one before it has asked: who has answered is not asked
+    twice. Its later questions may have the ids of earlier ones, for it counts anew; so what comes
+    after something else of the code is a new question."""
+
+    def __init__(self) -> None:
+        # Each step is one of a dict, and each execution has one reader, so that it needs no lock.
+        self._of: Dict[str, _Newest] = {}
 
     def follow(self, execution: str) -> None:
         """Its events are read from now on."""
-        self._of[execution] = set()
+        self._of[execution] = _Newest()
 
     def leave(self, execution: str) -> None:
         """They are not read any more."""
@@ -32,19 +41,33 @@ class Asked:
 
     def answered(self, question: Event, status: str) -> str:
         """An answer was given; the status says what became of it, and is returned."""
-        if status in _TAKEN and question.execution in self._of:
-            self._of[question.execution].add(str(question.raw["id"]))
+        newest = self._of.get(question.execution)
+        if status in _TAKEN and newest and newest.question and newest.question.raw["id"] == question.raw["id"]:
+            newest.answered = True
         return status
 
     def again(self, event: Event) -> bool:
-        """Whether an event asks what was answered."""
-        return event.type == "input_request" and str(event.raw.get("id")) in self._of.get(event.execution, ())
+        """Whether an event of an execution that is followed asks what was answered."""
+        newest = self._of[event.execution]
+        if event.type == "input_request":
+            before = newest.question
+            if before and newest.answered and _same(before, event):
+                return True
+            newest.question, newest.answered = event, False
+        elif event.type != "status":
+            newest.question = None
+        return False
 
     def refused(self, question: Event, error: ServerError) -> ServerError:
         """What it means that an answer is refused: a server that does not know an execution whose events
         are read was started again."""
         unknown = error.status == 404 and error.code == "not_found"
         return _wire.gone() if unknown and question.execution in self._of else error
+
+
+def _same(one: Event, other: Event) -> bool:
+    """Whether two events ask the same."""
+    return bool(one.raw["id"] == other.raw["id"] and one.prompt == other.prompt)
 
 
 class Asking:
@@ -54,13 +77,13 @@ class Asking:
     def __init__(self, events: AsyncGenerator[Event, None], ask: Callable[[Event], Awaitable[None]]) -> None:
         self._events, self._ask = events, ask
         self._coming: Optional[asyncio.Future[Event]] = None
-        self._asked: Dict[str, asyncio.Future[None]] = {}
+        self._asked: Dict[Tuple[str, str], asyncio.Future[None]] = {}
 
     def ask(self, question: Event) -> None:
         """Begin to ask. One that is being asked is not begun twice."""
-        id = str(question.raw["id"])
-        if id not in self._asked:
-            self._asked[id] = asyncio.ensure_future(self._ask(question))
+        key = str(question.raw["id"]), question.prompt
+        if key not in self._asked:
+            self._asked[key] = asyncio.ensure_future(self._ask(question))
 
     async def next(self) -> Optional[Event]:
         """The next event; None: there is none. What asking raises is raised here."""
@@ -70,8 +93,8 @@ class Asking:
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
             if coming.done():
                 break
-            for id in [id for id, asked in self._asked.items() if asked.done()]:
-                self._asked.pop(id).result()
+            for key in [key for key, asked in self._asked.items() if asked.done()]:
+                self._asked.pop(key).result()
         self._coming = None
         try:
             return coming.result()
