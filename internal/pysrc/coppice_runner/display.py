@@ -50,7 +50,7 @@ def bundle(value: Any) -> Tuple[Bundle, Bundle]:
         data["text/plain"] = printable(call_user(repr, value))
     if "application/json" not in data and type(value) in (dict, list):
         tree = as_json(value)
-        if tree is not _NOT_JSON:
+        if tree is not NOT_JSON:
             data["application/json"] = tree
     return data, metadata
 
@@ -107,7 +107,8 @@ def _merge(got: Any, data: Bundle, metadata: Bundle) -> None:
 
 
 def encodable(mime: str, part: Any) -> Any:
-    """Returns one part of a bundle as JSON can carry it."""
+    """Returns one part of a bundle as JSON can carry it. What is said to be JSON and is none is
+    NOT_JSON, which fit leaves out."""
     if isinstance(part, (bytes, bytearray, memoryview)):
         return base64.b64encode(bytes(part)).decode()
     if isinstance(part, str):
@@ -115,9 +116,11 @@ def encodable(mime: str, part: Any) -> Any:
     if mime.startswith("text/"):
         return call_user(str, part)
     tree = as_json(part, _MOST_NODES)
-    if tree is _NOT_JSON:  # somebody says that it is JSON, as far as json.dumps goes
+    if tree is NOT_JSON:  # somebody says that it is JSON, as far as json.dumps goes
         tree = as_json(_listed(part, [_MOST_NODES], 0), _MOST_NODES)
-    return call_user(repr, part) if tree is _NOT_JSON else tree
+    if tree is NOT_JSON and not mime.endswith("json"):
+        return call_user(repr, part)
+    return tree
 
 
 def _method(value: Any, name: str) -> Optional[Callable[[], Any]]:
@@ -132,16 +135,16 @@ def _method(value: Any, name: str) -> Optional[Callable[[], Any]]:
     return found if callable(found) else None
 
 
-_NOT_JSON = object()
+NOT_JSON = object()
 # How large a tree may be, of which nobody and somebody said that it is JSON: so many values, text
 # counted by 32 characters, so that a frame holds what escapes make of it.
 _MAX_NODES, _MOST_NODES = 100_000, MAX_FRAME // 4 // 32
 
 
 def as_json(value: Any, nodes: int = _MAX_NODES) -> Any:
-    """Returns value when JSON can say it without loss, and in so many nodes, else _NOT_JSON."""
+    """Returns value when JSON can say it without loss, and in so many nodes, else NOT_JSON."""
     budget = [nodes]
-    return value if _is_json(value, budget, 0) else _NOT_JSON
+    return value if _is_json(value, budget, 0) else NOT_JSON
 
 
 def _is_json(value: Any, budget: list, depth: int) -> bool:
@@ -167,7 +170,7 @@ def _listed(value: Any, budget: list, depth: int) -> Any:
     """Returns value with lists for its tuples, and text for keys that are numbers."""
     budget[0] -= 1
     if budget[0] < 0 or depth > 100:
-        return _NOT_JSON  # which is none, and so is what holds it
+        return NOT_JSON  # which is none, and so is what holds it
     kind = type(value)
     if kind in (list, tuple):
         return [_listed(v, budget, depth + 1) for v in value]
@@ -177,12 +180,15 @@ def _listed(value: Any, budget: list, depth: int) -> Any:
 
 
 def fit(data: Bundle) -> Tuple[Bundle, str]:
-    """Leaves out the parts that are too long for a frame. Plain text is not lost: it
-    is returned by itself, to be printed."""
+    """Leaves out the parts that are too long for a frame, or no JSON, and says so. Plain
+    text is not lost: it is returned by itself, to be printed."""
     kept: Bundle = {}
     room = MAX_FRAME // 4
-    left_out, text = [], ""
+    left_out, no_json, text = [], [], ""
     for mime, part in data.items():
+        if part is NOT_JSON:
+            no_json.append(mime)
+            continue
         size = len(part) if isinstance(part, str) else 0
         if size > room and mime == "text/plain":
             text = part
@@ -192,8 +198,10 @@ def fit(data: Bundle) -> Tuple[Bundle, str]:
             continue
         room -= size
         kept[mime] = part
-    if left_out:
-        note = "left out because it is too long: " + ", ".join(left_out)
+    for why, what in (("it is too long", left_out), ("it is too large, or not JSON (NaN, infinity, an object of Python)", no_json)):
+        if not what:
+            continue
+        note = f"left out because {why}: " + ", ".join(what)
         kept["text/plain"] = f"{kept['text/plain']}\n[{note}]" if "text/plain" in kept else f"[{note}]"
     return kept, text
 

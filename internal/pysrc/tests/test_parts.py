@@ -41,13 +41,30 @@ class JSONTest(unittest.TestCase):
     def test_what_is_said_to_be_json(self):
         for want, value in (
             ([{"type": ["a", "b"], "2": None}], [{"type": ("a", "b"), 2: None}]),
-            ("(1, nan)", (1, float("nan"))),
-            ("[<class 'int'>]", [int]),
+            (display.NOT_JSON, (1, float("nan"))),
+            (display.NOT_JSON, {"a": float("inf")}),
+            (display.NOT_JSON, [int]),
         ):
             self.assertEqual(want, display.encodable("application/json", value))
         cycle = []
         cycle.append((cycle,))
-        self.assertIsInstance(display.encodable("application/json", cycle), str)
+        self.assertIs(display.NOT_JSON, display.encodable("application/json", cycle))
+        self.assertEqual("[<class 'int'>]", display.encodable("application/x", [int]))
+
+    def test_what_is_no_json_is_left_out(self):
+        note = "[left out because it is too large, or not JSON (NaN, infinity, an object of Python): application/json]"
+        self.assertEqual(({"text/plain": note}, ""), display.fit({"application/json": display.NOT_JSON}))
+
+        class Said:
+            def _repr_json_(self):
+                return {"a": float("nan")}
+
+            def __repr__(self):
+                return "said"
+
+        self.assertEqual(({"text/plain": "said\n" + note}, ""), display.fit(display.bundle(Said())[0]))
+        # Of what nobody says that it is, there is nothing to tell.
+        self.assertEqual(({"text/plain": "[1, nan]"}, ""), display.fit(display.bundle([1, float("nan")])[0]))
 
 
 class LinesTest(unittest.TestCase):
@@ -180,7 +197,7 @@ class DisplayTest(unittest.TestCase):
 
     def test_a_tree_that_is_said_to_be_json_may_be_larger(self):
         for part, good in (({"y": list(range(200_000))}, True), ({"y": tuple(range(200_000))}, True), ({"y": "x" * (6 << 20)}, True), ([1] * 300_000, False), (["x" * (9 << 20)], False)):
-            self.assertEqual(good, not isinstance(display.encodable("application/x+json", part), str))
+            self.assertEqual(good, display.encodable("application/x+json", part) is not display.NOT_JSON)
 
     def test_parts_that_are_too_long_are_left_out(self):
         class Long:
