@@ -40,7 +40,8 @@ type ProcessOptions struct {
 	Args []string
 	// Env is set on top of the workspace's.
 	Env map[string]string
-	// Cwd is the working directory, relative to the folder. "": the folder.
+	// Cwd is the working directory, relative to the folder. An absolute one, or one with "..", may
+	// lie outside of it: what can be done there is up to the isolation. "": the folder.
 	Cwd string
 	// Input, Terminal and Keep are as of procs.Options.
 	Input    bool

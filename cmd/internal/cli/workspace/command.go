@@ -25,8 +25,9 @@ func Command(c *console.Console) *cobra.Command {
 lifetime. What belongs to it ends with it: sessions (coppice run --session NAME
 --workspace NAME), processes, and its folder, unless that was given.
 
-All commands ask the coppice serve that runs. Paths are relative to the folder of the
-workspace, and lead out of it by no means.`,
+All commands ask the coppice serve that runs. Paths of files are relative to the folder of
+the workspace, and lead out of it by no means. A working directory (--cwd) is relative to
+it, too, and may lie outside: what code can do there is up to the isolation.`,
 		Example: `  coppice workspace create etl --quota 1G --idle-end 2h --label team=data
   coppice workspace put etl data
   coppice run --session clean --workspace etl -c 'import os; os.listdir("data")'

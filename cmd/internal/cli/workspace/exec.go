@@ -36,7 +36,10 @@ the number of the signal for one that was ended by INT, KILL or TERM.
 With -t it has a terminal, which is this one: an editor or a shell works as it does here.
 Without, the first interrupt is one for the program, and a second one ends it. With
 --detach it runs on when the command has ended, which prints its id: "coppice workspace
-show" tells how it does.`,
+show" tells how it does.
+
+What the program has started ends with it, also in the background (nohup server &),
+unless it has left its process group: setsid server & runs on until the workspace ends.`,
 		Example: `  coppice workspace exec etl -- ls -l
   coppice workspace exec etl -t -- bash
   sort < names | coppice workspace exec etl -- uniq -c`,
