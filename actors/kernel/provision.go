@@ -353,7 +353,8 @@ type Limits struct {
 	// Runtime is how long one cell may run. It is interrupted then, as by a
 	// timeout, whatever the timeout of its call is.
 	Runtime time.Duration
-	// Files is how many descriptors code may have open.
+	// Files is how many descriptors code may have open. Code of the runner backend may have a few
+	// more: its process is given 16 for the session itself, which seldom needs all of them.
 	Files int
 	// Processes is how many processes a session may have started that live, whatever has
 	// become of their parents. They are counted ten times a second while a cell runs, and

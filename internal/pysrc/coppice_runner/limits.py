@@ -28,7 +28,8 @@ _NO_THREAD = "can't start new thread"
 # What a thread maps beside its stack, and what its stack is where the system names no size.
 _OF_THREAD = 1 << 20
 _USUAL_STACK = 8 << 20
-# The session's own descriptors, and a few for what it does.
+# The session's own descriptors, and a few for what it does: to be copied, for one, it takes in
+# those of the copy. Code can open what of them is not in use.
 _OWN_FILES = 16
 # CPU seconds that a cell has to end after the first signal, in signals.
 _CPU_GRACE = 2
@@ -88,6 +89,22 @@ class Limits:
     def begin(self) -> None:
         """Begins a cell."""
         self.exceeded = None
+        try:
+            self._begin_memory()
+        except OSError:  # code holds all files open that it may, so that nothing is known of what it has mapped
+            self._set_memory(self._address_space + (_RESERVE // 2 if self._relaxed else 0))
+        if self.cpu:
+            self._warned = 0
+            used = time.process_time()
+            _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+            soft = math.ceil(used) + self.cpu
+            if hard != resource.RLIM_INFINITY:
+                soft = min(soft, hard)
+            resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
+            signal.signal(signal.SIGXCPU, self._on_cpu)
+
+    def _begin_memory(self) -> None:
+        """Decides how much address space a cell may map."""
         if self.memory and not self._settled:
             # A thread that begins maps twice of what it keeps, for a moment: it may have been
             # counted when the limit was set.
@@ -100,15 +117,6 @@ class Limits:
             needed = _mapped() + _ROOM
             self._relaxed = needed > self._address_space
             self._set_memory(min(max(needed, self._address_space), self._address_space + _RESERVE // 2))
-        if self.cpu:
-            self._warned = 0
-            used = time.process_time()
-            _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-            soft = math.ceil(used) + self.cpu
-            if hard != resource.RLIM_INFINITY:
-                soft = min(soft, hard)
-            resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
-            signal.signal(signal.SIGXCPU, self._on_cpu)
 
     def _on_cpu(self, _signum: int, frame: Any) -> None:
         """The system tells once for every further second of CPU time."""
@@ -168,7 +176,7 @@ class Limits:
         return {
             "memory": f"memory: the session may map {self.memory >> 20} MiB more address space than at its start",
             "cpu": f"cpu: a cell may use {self.cpu} s of processor time",
-            "files": f"files: the session may have {self.files} files open",
+            "files": f"files: the session may have {self.files} files open, and {_OWN_FILES} for itself and what it does",
             "processes": f"processes: the session may have {self.processes} processes besides its own",
         }.get(name or "", name or "")
 

@@ -82,8 +82,16 @@ class LimitsTest(unittest.TestCase):
 
     def test_files(self):
         s = self.session(files=20)
+        error = self.exceeded(s, "fs = []\nwhile True: fs.append(open('/dev/null'))", "files")
+        self.assertEqual("files: the session may have 20 files open, and 16 for itself and what it does", error["message"])
+        self.assertTrue(20 <= int(s.value("len(fs)")) <= 36)
+
+    def test_files_and_memory(self):
+        """A session that can open nothing more cannot look what it has mapped."""
+        s = self.session(files=20, memory=64 << 20)
         self.exceeded(s, "fs = []\nwhile True: fs.append(open('/dev/null'))", "files")
-        self.assertGreaterEqual(int(s.value("len(fs)")), 20)
+        self.exceeded(s, "y = bytearray(128 << 20)", "memory")
+        self.exceeded(s, "z = []\nwhile True: z.append(bytes(1000) + b'x')", "memory")
 
     def test_descendants_are_found_in_two_ways(self):
         """A system that does not list children tells of parents."""
