@@ -11,10 +11,11 @@ import (
 	"slices"
 
 	"github.com/coppice-run/coppice/actors/kernel"
-	"github.com/coppice-run/coppice/hibernate"
 	"github.com/coppice-run/coppice/internal/file/own"
 	"github.com/coppice-run/coppice/internal/process"
 	"github.com/coppice-run/coppice/internal/sandbox"
+	"github.com/coppice-run/coppice/messages"
+	"github.com/coppice-run/coppice/store"
 	"github.com/coppice-run/coppice/workspace"
 )
 
@@ -36,13 +37,31 @@ func (h *Host) sweepWorkspaces() {
 // needsFolder reports whether a session on disk may need the folder that a killed host has left of
 // a workspace. It is true when that cannot be known.
 func (h *Host) needsFolder(name, _ string) bool {
-	if h.asleep == nil {
-		// Another host of this home may have kept some: what it has on disk is not read here.
-		_, err := os.Stat(filepath.Join(h.o.dir, hibernatedFolder))
-		return !errors.Is(err, fs.ErrNotExist)
+	kept, err := h.onDisk()
+	if err != nil || kept == nil {
+		return err != nil
 	}
-	list, err := h.asleep.List(context.Background())
-	return err != nil || slices.ContainsFunc(list, func(a hibernate.Asleep) bool { return a.Key.Workspace == name })
+	list, err := kept.List(context.Background())
+	return err != nil || slices.ContainsFunc(list, func(r store.Header) bool {
+		key, session := messages.ParseSessionKey(r.Name)
+		return session && key.Workspace == name
+	})
+}
+
+// onDisk is where the sessions on disk of this home are, also those that another host has kept
+// there, where this one keeps none. nil: there are none.
+func (h *Host) onDisk() (store.Store, error) {
+	if h.asleep != nil {
+		return h.o.Store, nil
+	}
+	dir, key := filepath.Join(h.o.dir, hibernatedFolder), filepath.Join(h.o.dir, hibernationKey)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // as said
+	}
+	if _, err := os.Stat(key); err != nil { // without it nothing there can be read, and one would be made
+		return nil, err
+	}
+	return store.OpenFolder(context.Background(), store.FolderOptions{Dir: dir, KeyFile: key})
 }
 
 // placeOf makes what the kernels of a workspace come from: what those of the host

@@ -32,6 +32,9 @@ func (s *Session) Hibernate(ctx context.Context) (hibernate.Report, error) {
 	if errors.Is(err, supervisor.ErrNoProcess) || errors.Is(err, supervisor.ErrGone) {
 		return report, ErrClosed
 	}
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("keep the session %q on disk: %w; the list of those on disk tells whether it is kept all the same", s.key.Session, err)
+	}
 	return report, err
 }
 
@@ -57,6 +60,9 @@ func (h *Host) Snapshots() *hibernate.Snapshots {
 // hibernatedFolder is where sessions are kept on disk, in the folder of a host.
 const hibernatedFolder = "hibernated"
 
+// hibernationKey is the file of the key that they are sealed with.
+const hibernationKey = "hibernate.key"
+
 // openHibernation opens what keeps sessions on disk, if they are to be.
 func (h *Host) openHibernation(ctx context.Context) error {
 	if h.o.Hibernate == hibernate.Never {
@@ -67,7 +73,7 @@ func (h *Host) openHibernation(ctx context.Context) error {
 	}
 	dir := filepath.Join(h.o.dir, hibernatedFolder)
 	if h.o.Store == nil {
-		s, err := store.OpenFolder(ctx, store.FolderOptions{Dir: dir, KeyFile: filepath.Join(h.o.dir, "hibernate.key")})
+		s, err := store.OpenFolder(ctx, store.FolderOptions{Dir: dir, KeyFile: filepath.Join(h.o.dir, hibernationKey)})
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ func TestAnAnswerThatSaysNo(t *testing.T) {
 		text   string
 	}{
 		"in its form":      {409, `{"error":{"code":"busy","message":"it runs","hint":"wait"}}`, client.Error{Status: 409, Code: "busy", Message: "it runs", Hint: "wait"}, "it runs; wait"},
+		"of a workspace":   {410, `{"error":{"code":"ended","message":"the workspace w has ended: it was asked to end","hint":"asked"}}`, client.Error{Status: 410, Code: "ended", Message: "the workspace w has ended: it was asked to end", Hint: "asked"}, "the workspace w has ended: it was asked to end"},
 		"without a hint":   {404, `{"error":{"code":"not_found","message":"no such session"}}`, client.Error{Status: 404, Code: "not_found", Message: "no such session"}, "no such session"},
 		"of a proxy":       {502, `<html>bad gateway</html>`, client.Error{Status: 502, Code: "unknown", Message: "the server answered with status 502"}, "the server answered with status 502"},
 		"with nothing":     {500, ``, client.Error{Status: 500, Code: "unknown", Message: "the server answered with status 500"}, "the server answered with status 500"},

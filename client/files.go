@@ -36,6 +36,9 @@ type File struct {
 	// itself.
 	Path string   `json:"path"`
 	Kind FileKind `json:"kind"`
+	// NotUTF8 says that the path has bytes that are no UTF-8, for each of which U+FFFD stands here:
+	// no path that a client can write leads there, and code in the workspace has to rename it.
+	NotUTF8 bool `json:"not_utf8,omitempty"`
 	// Size is in bytes; of a FileRegular alone.
 	Size int64 `json:"size"`
 	// Mode has the permission bits, in octal: 0644.

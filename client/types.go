@@ -277,7 +277,7 @@ type Error struct {
 
 // Error returns the problem and the next step.
 func (e *Error) Error() string {
-	if e.Hint == "" || strings.HasSuffix(e.Code, "_refused") { // the hint is a word for programs then
+	if e.Hint == "" || strings.HasSuffix(e.Code, "_refused") || e.Code == "ended" { // the hint is a word for programs then
 		return e.Message
 	}
 	return e.Message + "; " + e.Hint

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/coppice-run/coppice/supervisor/strategy"
 )
 
 // Errors of workspaces; ask with errors.Is.
@@ -13,6 +15,20 @@ var (
 	// ErrNoPlace: there are as many workspaces as there may be, and none can be ended.
 	ErrNoPlace = errors.New("there is no place for another workspace")
 )
+
+// noPlaceError says of whom the places are that are taken: what the tree adds to that, the names of
+// its children, says nothing to who has asked.
+type noPlaceError struct{ err error }
+
+func (e *noPlaceError) Error() string {
+	why := e.err
+	if full, ok := errors.AsType[*strategy.FullError](why); ok {
+		why = full
+	}
+	return fmt.Sprintf("%v: %v", ErrNoPlace, why)
+}
+
+func (e *noPlaceError) Unwrap() []error { return []error{ErrNoPlace, e.err} }
 
 // Reason is why a workspace ended.
 type Reason string

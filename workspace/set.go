@@ -299,7 +299,7 @@ func (s *Set) ReleaseOwner(ctx context.Context, owner string) error {
 func (s *Set) meaning(w *Workspace, err error) error {
 	switch {
 	case errors.Is(err, supervisor.ErrOverloaded):
-		return fmt.Errorf("%w: %w", ErrNoPlace, err)
+		return &noPlaceError{err}
 	case errors.Is(err, supervisor.ErrNoProcess), errors.Is(err, supervisor.ErrGone), errors.Is(err, supervisor.ErrDraining), errors.Is(err, supervisor.ErrEnded):
 		return &EndedError{w.name, ReasonShutdown, "its host has been shut down", time.Now()}
 	default:

@@ -356,6 +356,7 @@ func TestCapacityCountsWorkspaces(t *testing.T) {
 	require.NoError(t, err)
 	_, err = w.Open(t.Context(), "c", workspace.Options{Owner: "ann"})
 	require.ErrorIs(t, err, workspace.ErrNoPlace)
+	require.EqualError(t, err, "there is no place for another workspace: 2 of 2 places for ann are taken, and none is idle")
 	c := w.open(t, "c", workspace.Options{})
 	w.open(t, "d", workspace.Options{}) // takes the place of c: a is pinned, b in use
 	<-c.Done()

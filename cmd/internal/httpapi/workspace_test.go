@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -146,6 +147,14 @@ func TestAFolderThatIsGiven(t *testing.T) {
 	for i := range 3 {
 		_, err = s.WriteFile(t.Context(), "w", fmt.Sprint("f", i), strings.NewReader("x"), client.WriteFile{New: true, Mode: "0640"})
 		require.NoError(t, err)
+	}
+	if runtime.GOOS == "linux" { // whose names are bytes
+		require.NoError(t, os.WriteFile(filepath.Join(dir, "f3\xff"), nil, 0o600))
+		list, err := s.ListFiles(t.Context(), "w", client.ListFiles{})
+		require.NoError(t, err)
+		require.Len(t, list.Files, 4)
+		require.False(t, list.Files[2].NotUTF8)
+		require.True(t, list.Files[3].NotUTF8, "what is listed under a name that leads nowhere says so")
 	}
 	require.NoError(t, s.EndWorkspace(t.Context(), "w"))
 	info, err := os.Stat(filepath.Join(dir, "f2"))

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/httpserver"
@@ -26,7 +27,7 @@ func tag(i files.Info) string {
 
 // entry is what a client is told of what stands at a path.
 func entry(i files.Info) client.File {
-	return client.File{Path: i.Path, Kind: client.FileKind(i.Kind), Size: i.Size, Mode: fmt.Sprintf("%04o", i.Mode.Perm()), Modified: i.Modified, Target: i.Target, ETag: tag(i)}
+	return client.File{Path: i.Path, Kind: client.FileKind(i.Kind), Size: i.Size, Mode: fmt.Sprintf("%04o", i.Mode.Perm()), Modified: i.Modified, Target: i.Target, ETag: tag(i), NotUTF8: !utf8.ValidString(i.Path)}
 }
 
 // read answers with the content of a file, or ranges of it.

@@ -51,15 +51,18 @@ func (a *app) filesCommand() *cobra.Command {
 
 // fileRow is a file in a table.
 func fileRow(f client.File) []string {
-	size, name := render.Bytes(f.Size), f.Path
+	size, name := render.Bytes(f.Size), argument(f.Path)
 	switch f.Kind {
 	case client.FileRegular:
 	case client.FileDirectory:
 		size, name = "", name+"/"
 	case client.FileLink:
-		size, name = "link", name+" -> "+f.Target
+		size, name = "link", name+" -> "+argument(f.Target)
 	case client.FileOther:
 		size = "other"
+	}
+	if f.NotUTF8 {
+		name += "  (its name is no UTF-8)"
 	}
 	return []string{f.Mode, size, f.Modified.Local().Format(time.DateTime), name}
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,8 @@ func (a *app) putCommand() *cobra.Command {
 		Long: `Copy a file or a folder into a workspace, with its permissions, or standard input
 with "-", which needs a PATH. Without a PATH it keeps its name. A PATH that ends in / is
 a folder to copy into. Files that are there are replaced. Symbolic links and what is no
-file are left out, and named.`,
+file are left out, and named, and so is what has a name that is no UTF-8: the rest is
+copied, and the exit code is 1.`,
 		Example: `  coppice workspace put etl data
   coppice workspace put etl report.csv in/
   tar c . | coppice workspace put etl - source.tar`,
@@ -113,14 +115,19 @@ func (a *app) put(ctx context.Context, c *client.Client, workspace, from, to str
 		}
 		name := path.Join(to, filepath.ToSlash(below))
 		switch {
+		case !utf8.ValidString(below):
+			a.leaveOut(at, "its name is no UTF-8", &m)
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		case d.IsDir():
 			_, err := c.MakeFolder(ctx, workspace, name)
 			return err
 		case d.Type().IsRegular():
 			return putFile(ctx, c, workspace, at, name, &m)
 		default:
-			m.left++
-			a.Err.Lines("coppice: " + at + " is left out: it is no regular file")
+			a.leaveOut(at, notRegular, &m)
 			return nil
 		}
 	})
@@ -156,7 +163,8 @@ func (a *app) getCommand() *cobra.Command {
 		Long: `Copy a file or a folder out of a workspace, with its permissions; with "-" a file to
 standard output. Without a third argument it keeps its name, in this folder. One that
 ends in / is a folder to copy into. Files that are there are replaced. Symbolic links
-and what is no file are left out, and named.`,
+and what is no file are left out, and named, and so is what has a name that is no UTF-8: the rest is
+copied, and the exit code is 1.`,
 		Example: `  coppice workspace get etl result.csv
   coppice workspace get etl out results
   coppice workspace get etl log.txt - | tail`,
@@ -229,13 +237,17 @@ func (a *app) get(ctx context.Context, c *client.Client, workspace, from, to str
 
 // getInto copies one thing of a folder.
 func (a *app) getInto(ctx context.Context, c *client.Client, workspace string, f client.File, folder *files.Folder, below string, m *moved) error {
+	if f.NotUTF8 {
+		a.leaveOut(f.Path, "its name is no UTF-8", m)
+		return nil
+	}
 	switch f.Kind {
 	case client.FileDirectory:
 		_, err := folder.MakeDir(below, bits(f.Mode)|0o700)
 		return err
 	case client.FileRegular:
 	default:
-		a.leaveOut(f, m)
+		a.leaveOut(f.Path, notRegular, m)
 		return nil
 	}
 	r, err := c.OpenFile(ctx, workspace, f.Path, client.ReadFile{})
@@ -251,16 +263,19 @@ func (a *app) getInto(ctx context.Context, c *client.Client, workspace string, f
 	return nil
 }
 
-// leaveOut names what is no file.
-func (a *app) leaveOut(f client.File, m *moved) {
+// notRegular is why links and what is no file are left out.
+const notRegular = "it is no regular file"
+
+// leaveOut names what is not copied.
+func (a *app) leaveOut(name, why string, m *moved) {
 	m.left++
-	a.Err.Lines("coppice: " + f.Path + " is left out: it is no regular file")
+	a.Err.Lines("coppice: " + argument(name) + " is left out: " + why)
 }
 
 // getFile copies one file to a path of this machine.
 func (a *app) getFile(ctx context.Context, c *client.Client, workspace string, f client.File, to string, m *moved) error {
 	if f.Kind == client.FileOther {
-		a.leaveOut(f, m)
+		a.leaveOut(f.Path, notRegular, m)
 		return nil
 	}
 	r, err := c.OpenFile(ctx, workspace, f.Path, client.ReadFile{}) // a link within the folder is followed
