@@ -60,7 +60,7 @@ func (a *app) doctor(ctx context.Context, f doctorFlags) error {
 	waiting.Done()
 	switch {
 	case errors.Is(err, coppice.ErrOptions), errors.Is(err, environment.ErrOptions):
-		return console.UsageError{Err: err}
+		return console.OptionsError(err)
 	case ctx.Err() != nil:
 		return &console.Exit{Code: console.Cancelled}
 	case err != nil:

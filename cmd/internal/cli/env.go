@@ -48,7 +48,7 @@ func (a *app) showEnv(ctx context.Context, f console.HostFlags, cwd string, asJS
 	_, wrong := errors.AsType[*coppice.RequestError](err)
 	switch {
 	case wrong, errors.Is(err, coppice.ErrOptions):
-		return console.UsageError{Err: err}
+		return console.OptionsError(err)
 	case ctx.Err() != nil:
 		return &console.Exit{Code: console.Cancelled}
 	case err != nil:

@@ -70,7 +70,7 @@ func (a *app) gatewaySub(name, short, long string, do func(context.Context, jupy
 		code, quiet := errors.AsType[*console.Exit](err)
 		switch {
 		case errors.Is(err, jupyter.ErrOptions):
-			return console.UsageError{Err: err}
+			return console.OptionsError(err)
 		case ctx.Err() != nil:
 			return &console.Exit{Code: console.Cancelled}
 		case err != nil && !quiet:

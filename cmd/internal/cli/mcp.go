@@ -149,7 +149,7 @@ func (a *app) mcp(ctx context.Context, f mcpFlags) error {
 	}
 	server, err := mcpserver.New(o)
 	if errors.Is(err, coppice.ErrOptions) {
-		return console.UsageError{Err: err}
+		return console.OptionsError(err)
 	} else if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (d *mcpServing) open(a *app, host *console.Host, cwd string) (*mcpserver.AP
 	server, err := mcpserver.New(o)
 	switch {
 	case errors.Is(err, coppice.ErrOptions):
-		return nil, console.UsageError{Err: err}
+		return nil, console.OptionsError(err)
 	case err != nil:
 		return nil, err
 	}

@@ -60,7 +60,7 @@ func (a *app) setup(ctx context.Context, f setupFlags) error {
 	waiting.Done()
 	switch {
 	case errors.Is(err, environment.ErrOptions):
-		return console.UsageError{Err: err}
+		return console.OptionsError(err)
 	case ctx.Err() != nil:
 		return &console.Exit{Code: console.Cancelled, Err: errors.New("the set-up was interrupted; run coppice setup again")}
 	case err != nil:

@@ -81,7 +81,7 @@ func (c *Console) StartHost(ctx context.Context, f HostFlags, g coppice.GatewayO
 	case errors.Is(err, kernel.ErrUnkeptLimits): // its text has the names of the library
 		return nil, Usagef("the gateway backend has no limits of a session but --max-runtime and --max-files (COPPICE_MAX_RUNTIME, COPPICE_MAX_FILES); use --backend runner, or limit all of a workspace: coppice workspace create --total-memory")
 	case errors.Is(err, coppice.ErrOptions):
-		return nil, UsageError{err}
+		return nil, OptionsError(err)
 	case ctx.Err() != nil:
 		return nil, &Exit{Code: Cancelled}
 	case err != nil:

@@ -62,7 +62,7 @@ func (a *app) failure(err error) error {
 	case console.Decided(err):
 		return err
 	case errors.Is(err, launcher.ErrOptions), errors.Is(err, launcher.ErrID):
-		return console.UsageError{Err: err}
+		return console.OptionsError(err)
 	case ok && told.Kind == messages.ToolErrorNotFound:
 		return &console.Exit{Code: console.Usage, Err: a.withHint(told)}
 	case ok:
