@@ -47,4 +47,9 @@ type ForkRefused struct {
 }
 
 // Error returns the problem.
-func (e *ForkRefused) Error() string { return "the session cannot be copied: " + e.Problem }
+func (e *ForkRefused) Error() string {
+	if e.Reason == ForkUnknown { // it is about the checkpoint
+		return e.Problem
+	}
+	return "the session cannot be copied: " + e.Problem
+}

@@ -52,6 +52,8 @@ func (h *handler) atRest(s *supervisor.Supervisor, child string) *messages.ForkR
 		return nil
 	case messages.ChildFailed, messages.ChildGone:
 		return &messages.ForkRefused{Reason: messages.ForkNoKernel, Problem: "its kernel is " + string(view.State) + "; reset the session first"}
+	case messages.ChildStopping:
+		return &messages.ForkRefused{Reason: messages.ForkStarting, Problem: "its kernel is ending, as after it was kept on disk; its next cell begins another one"}
 	default:
 		return &messages.ForkRefused{Reason: messages.ForkStarting, Problem: "its kernel is " + string(view.State) + "; run a cell first"}
 	}
