@@ -151,7 +151,8 @@ type CellRequest struct {
 	// however that came: to what was there when Execute was called. Where Index is not 0,
 	// it begins with what the cell before has left of it.
 	CallEnv map[string]string
-	// AllowStdin lets input() ask; see messages.InputRequest.
+	// AllowStdin lets input() ask; see messages.InputRequest, whose ID is that of no other
+	// question of the cell, also where the next host asks it again.
 	AllowStdin bool
 	// Count asks for a number in the interpreter's history, see
 	// messages.Execute.

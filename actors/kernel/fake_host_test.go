@@ -35,10 +35,10 @@ func (i *fakeInterp) host(ctx context.Context, r kernel.CellRequest, emit func(c
 	return nil, nil
 }
 
-// ask puts a question. Its id is the same in every cell, so that an answer that
+// ask puts a question. Its id is the same in every cell that asks so, so that an answer that
 // comes too late would be taken for that of the next one.
 func (i *fakeInterp) ask(ctx context.Context, emit func(context.Context, messages.Event) error, prompt string, caught bool) (*kernel.CellReply, error) {
-	if err := emit(ctx, messages.InputRequest{ID: "question", Prompt: prompt}); err != nil {
+	if err := emit(ctx, messages.InputRequest{ID: "q" + prompt, Prompt: prompt}); err != nil {
 		return nil, err
 	}
 	over, told := make(chan time.Time), make(chan answer, 1)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coppice-run/coppice/messages"
@@ -66,8 +67,7 @@ type hosting struct {
 
 	mu      sync.Mutex
 	closed  bool           // guarded by mu
-	asked   int            // questions so far; guarded by mu
-	called  int            // calls so far; guarded by mu
+	called  atomic.Int64   // calls so far
 	pending sync.WaitGroup // grows under mu while closed is false
 }
 
@@ -89,29 +89,28 @@ func (h *hosting) close() {
 }
 
 // enter begins something that close joins. False: the cell has ended.
-func (h *hosting) enter(count *int) (int, bool) {
+func (h *hosting) enter() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
-		return 0, false
+		return false
 	}
 	if h.life == nil {
 		h.life, h.end = context.WithCancelCause(h.run.life)
 	}
 	h.pending.Add(1)
-	*count++
-	return *count, true
+	return true
 }
 
 // ask puts a question of the interpreter to the host. The question is known to
-// the host before it is announced.
+// the host before it is announced. Its id is that of the interpreter, which the next
+// host that goes on with the call asks by, too.
 func (h *hosting) ask(q messages.InputRequest) error {
-	n, ok := h.enter(&h.asked)
-	if !ok {
+	if !h.enter() {
 		return nil
 	}
 	r, id := h.run, q.ID
-	q.ID = fmt.Sprintf("%s-%d-%d", r.exec.ID, r.lastIndex, n)
+	q.ID = fmt.Sprintf("%s-%d-%s", r.exec.ID, r.lastIndex, id)
 	q.IdleTimeoutMS = r.exec.InputTimeout.Milliseconds()
 	r.pauses.begin()
 	answer := r.exec.HostCalls.Ask(h.life, q)
@@ -128,8 +127,7 @@ func (h *hosting) ask(q messages.InputRequest) error {
 
 // call serves one host call. It is called from any goroutine of the backend.
 func (h *hosting) call(ctx context.Context, c messages.HostCall) messages.HostResult {
-	n, ok := h.enter(&h.called)
-	if !ok {
+	if !h.enter() {
 		return refusedCall("the cell that made the call has ended")
 	}
 	defer h.pending.Done()
@@ -141,7 +139,7 @@ func (h *hosting) call(ctx context.Context, c messages.HostCall) messages.HostRe
 	defer cancel(nil)
 	defer context.AfterFunc(h.life, func() { cancel(context.Cause(h.life)) })()
 
-	c.ID, c.Cell = fmt.Sprintf("%s-%d-c%d", r.exec.ID, r.lastIndex, n), r.lastIndex
+	c.ID, c.Cell = fmt.Sprintf("%s-%d-c%d", r.exec.ID, r.lastIndex, h.called.Add(1)), r.lastIndex
 	step := messages.HostCallStep{Call: c.ID, Kind: c.Kind, Name: c.Name, Phase: messages.CallStarted}
 	_ = h.emit(r.life, step) // the flush reports a sink that is gone
 	begin := time.Now()

@@ -33,8 +33,8 @@ func TestAQuestionIsAnswered(t *testing.T) {
 		require.Equal(t, ok, r.Outcome)
 		require.Equal(t, "answeredanswered", r.Cells[1].Output)
 		want := []messages.InputRequest{
-			{ID: "a-1-1", Prompt: "1s", IdleTimeoutMS: 60_000},
-			{ID: "a-1-2", Prompt: "2s", IdleTimeoutMS: 60_000},
+			{ID: "a-1-q1s", Prompt: "1s", IdleTimeoutMS: 60_000},
+			{ID: "a-1-q2s", Prompt: "2s", IdleTimeoutMS: 60_000},
 		}
 		require.Empty(t, cmp.Diff(want, calls.asked))
 		var told []messages.InputRequest

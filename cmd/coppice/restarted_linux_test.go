@@ -130,12 +130,19 @@ func TestAServerThatDoesNotComeUp(t *testing.T) {
 	c := first.serves()
 	_, _, err := run(t.Context(), c, client.Execute{Session: "s", Cells: []messages.Cell{{Code: "x = 40"}}})
 	require.NoError(t, err)
-	x, err := c.Start(t.Context(), client.Execute{Session: "runs", Cells: []messages.Cell{{Code: "y = input()"}, {Code: "print(y + '!')"}}, AllowStdin: true})
+	x, err := c.Start(t.Context(), client.Execute{Session: "runs", Cells: []messages.Cell{{Code: "y = input() + input()"}, {Code: "print(y + '!')"}}, AllowStdin: true})
 	require.NoError(t, err)
-	for e, err := range c.Events(t.Context(), x.ID, 0) { // until it asks
+	var open string                                      // the question that waits
+	for e, err := range c.Events(t.Context(), x.ID, 0) { // until it asks for the second time
 		require.NoError(t, err)
-		if _, asks := e.(messages.InputRequest); asks {
+		if q, asks := e.(messages.InputRequest); asks && open != "" {
+			require.NotEqual(t, open, q.ID)
+			open = q.ID
 			break
+		} else if asks {
+			open = q.ID
+			_, err := c.Answer(t.Context(), x.ID, q.ID, "y")
+			require.NoError(t, err)
 		}
 	}
 	first.kill()
@@ -169,12 +176,16 @@ func TestAServerThatDoesNotComeUp(t *testing.T) {
 	require.Equal(t, "42\n", text)
 	require.Equal(t, messages.StateKept, result.State)
 	var printed string
+	answered := false
 	for e, err := range c.Events(t.Context(), x.ID, 0) {
 		require.NoError(t, err)
 		switch e := e.(type) {
 		case messages.InputRequest:
-			_, err := c.Answer(t.Context(), x.ID, e.ID, "yes")
-			require.NoError(t, err)
+			if e.ID == open && !answered { // which is told as it was, and asked again
+				_, err := c.Answer(t.Context(), x.ID, e.ID, "es")
+				require.NoError(t, err)
+				answered = true
+			}
 		case messages.Stream:
 			printed += e.Text
 		case messages.Final:
