@@ -34,7 +34,11 @@ func (a *app) runCommand(stream bool) *cobra.Command {
 		Short: "Run a tool and print its outputs",
 		Long: `Run a tool. Inputs that are not given have their defaults. The exit code is 0
 when all is well, 1 when the tool failed, 2 when there is no such tool, 124 when
-the time was up, 130 when cancelled, and 70 when the tool did not start or died.`,
+the time was up, 130 when cancelled, and 70 when the tool did not start or died.
+
+A run whose time is up, or that is cancelled, is asked to end, and has 5 s for that
+before its process is ended. Outputs that come in that time are shown, and may be a
+part of what there would have been.`,
 		Example: `  coppice tool run word-count -i text='to be or not to be' -i top=2
   coppice tool run word-count --inputs @inputs.json --json`,
 		Args: oneTool("run"),
