@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 
 	"github.com/coppice-run/coppice"
 	"github.com/coppice-run/coppice/actors/kernel"
@@ -148,8 +148,8 @@ func TestProgramsHaveAUser(t *testing.T) {
 				require.NoError(t, w.End(t.Context()))
 				number, err := strconv.Atoi(uid)
 				require.NoError(t, err)
-				_, err = unix.Getpriority(unix.PRIO_USER, number)
-				require.ErrorIs(t, err, unix.ESRCH, "nothing runs as the user of the programs")
+				_, err = syscall.Getpriority(syscall.PRIO_USER, number)
+				require.ErrorIs(t, err, syscall.ESRCH, "nothing runs as the user of the programs")
 			})
 		}
 	}
