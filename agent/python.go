@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -116,7 +117,8 @@ func (k kit) callEval(ctx context.Context, c Call) (Result, error) {
 		timeout, err := evalLimits.timeout(cell.Timeout)
 		switch {
 		case err != nil:
-			return Result{}, &Error{Argument: at + ".timeout", Problem: "is not a number of seconds"}
+			wrong, _ := errors.AsType[*Error](err)
+			return Result{}, &Error{Argument: at + ".timeout", Problem: wrong.Problem}
 		case cell.Code == nil:
 			return Result{}, &Error{Argument: at + ".code", Problem: "is missing; pass the code as a string"}
 		case cell.Language != "py":

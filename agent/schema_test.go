@@ -104,6 +104,7 @@ func TestToolErrorsNameThePath(t *testing.T) {
 		{"python", `{"cells":[{"code":"1"},{}]}`, "python: cells[1].code: is missing; pass the Python code as a string"},
 		{"python", `{"cells":[],"timeout":-1}`, "python: timeout: is -1; it must be a number of seconds from 1 to 600"},
 		{"python", `{"cells":[],"timeout":1e9}`, "python: timeout: is 1e+09; it must be a number of seconds from 1 to 600"},
+		{"eval", `{"cells":[{"language":"py","code":"1","timeout":-1}]}`, "eval: cells[0].timeout: is -1; it must be a number of seconds from 1 to 3600"},
 		{"bash", `{"command":"true","timeout":0}`, "bash: timeout: is 0; it must be a number of seconds from 1 to 600"},
 		{"python", `{"cells":[],"cwd":"/no/such/place"}`, "python: cwd: Working directory does not exist: /no/such/place; make it, or name another folder"},
 		{"python", `{"cells":[],"session":"a"}`, `python: there is no argument "session"; see the tool's schema`},

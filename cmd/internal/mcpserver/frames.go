@@ -123,9 +123,12 @@ func (r *requests) message(text []byte) {
 	}
 	switch {
 	case m.named() && m.Method != "":
-		r.open.add(1)
+		if !r.open.begin(string(m.ID)) {
+			r.no(m.ID, codeNoRequest, "a request with the id "+string(m.ID)+" has no answer yet; give each request an id of its own")
+			return
+		}
 	case m.Method == "notifications/cancelled": // it gets no answer
-		r.open.add(-1)
+		r.open.end(string(m.Params.RequestID))
 	}
 	var flat bytes.Buffer
 	if bytes.IndexByte(text, '\n') >= 0 && json.Compact(&flat, text) == nil { // a part of a batch

@@ -39,6 +39,7 @@ func ended() (context.Context, context.CancelFunc) {
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+	const other, third = `{"jsonrpc":"2.0","id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":"1","method":"ping"}`
 	big := strings.Repeat(`x\"{[`, 40_000) // longer than a buffer, with what looks like structure
 	long := func(members string) string { return `{"jsonrpc":"2.0",` + members + "}\n" }
 	for name, tc := range map[string]struct {
@@ -46,7 +47,8 @@ func TestFrames(t *testing.T) {
 		through  []string
 		answered string // parts of the answers, in order
 	}{
-		"plain":                  {ping + "\n\r\n" + ping + "\r\n", []string{ping, ping}, ""},
+		"plain":                  {ping + "\n\r\n" + other + "\r\n", []string{ping, other}, ""},
+		"one id twice":           {ping + "\n" + ping + "\n" + third, []string{ping, third}, `"id":1 -32600 give each request an id of its own`},
 		"without an end":         {ping, []string{ping}, ""},
 		"too long, id first":     {long(`"id":7,"method":"m","params":{"id":8,"a":"`+big+`"}`) + ping + "\n", []string{ping}, `"id":7 -32600 longer than 100000 bytes`},
 		"too long, id last":      {long(`"method":"m","params":["`+big+`",{"id":8}], "id" : "seven"`) + ping, []string{ping}, `"id":"seven" -32600`},
@@ -57,7 +59,7 @@ func TestFrames(t *testing.T) {
 		"no message":             {`{"jsonrpc":"1.0","id":3,"method":"m"}` + "\n" + `{}` + "\n7\n" + ping, []string{ping}, `"id":3 -32600 "id":null -32600 "id":null -32600`},
 		"no answer":              {`{"jsonrpc":"1.0","id":3,"result":{}}` + "\n" + ping, []string{ping}, ""},
 		"deep":                   {`{"jsonrpc":"2.0","id":3,"method":"m","params":` + strings.Repeat("[", 3000) + strings.Repeat("]", 3000) + "}\n" + ping, []string{ping}, `"id":3 -32600`},
-		"a batch":                {"[" + ping + "," + ping + ",7]\n[]\n" + ping, []string{ping, ping, ping}, `"id":null -32600 "id":null -32600`},
+		"a batch":                {"[" + ping + "," + other + ",7]\n[]\n" + third, []string{ping, other, third}, `"id":null -32600 "id":null -32600`},
 		"an id that is none":     {`{"jsonrpc":"2.0","id":{},"method":"m"}` + "\n" + ping, []string{ping}, `"id":null -32600`},
 	} {
 		through, answered := admitted(t, 100_000, tc.input)

@@ -19,6 +19,32 @@ type pending struct {
 
 	mu sync.Mutex
 	n  int // guarded by mu
+	// ids are those of the requests that have no answer yet; guarded by mu.
+	ids map[string]bool
+}
+
+// begin counts a request; false: one with the same id has no answer yet, and nobody could tell
+// their answers apart.
+func (p *pending) begin(id string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ids[id] {
+		return false
+	}
+	if p.ids == nil {
+		p.ids = map[string]bool{}
+	}
+	p.ids[id] = true
+	p.n++
+	return true
+}
+
+// end counts an answer, or that there will be none.
+func (p *pending) end(id string) {
+	p.mu.Lock()
+	delete(p.ids, id)
+	p.mu.Unlock()
+	p.add(-1)
 }
 
 func (p *pending) add(by int) {
@@ -63,6 +89,9 @@ func (p *pending) wait() {
 type message struct {
 	ID     json.RawMessage `json:"id"`
 	Method string          `json:"method"`
+	Params struct {
+		RequestID json.RawMessage `json:"requestId"` // of a request that is cancelled
+	} `json:"params"`
 }
 
 func (m message) named() bool { return len(m.ID) > 0 && string(m.ID) != "null" }
@@ -115,7 +144,7 @@ func (a *answers) Write(p []byte) (int, error) {
 	n, err := a.out.Write(p)
 	a.lines.feed(p[:n], func(m message) {
 		if m.named() && m.Method == "" {
-			a.open.add(-1)
+			a.open.end(string(m.ID))
 		}
 	})
 	return n, err
