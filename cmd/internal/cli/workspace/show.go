@@ -18,9 +18,9 @@ func (a *app) showCommand() *cobra.Command {
 		Use: "show WORKSPACE", Short: "Show a workspace, its limits, its isolation, and its processes", Errors: console.ServerFailure, Args: one("show"),
 		Long: `Show a workspace: its limits and what is used of them, its isolation, and its processes.
 
---prove has code in a new session of the workspace try to get out of its isolation, and
-lists what came of each attempt: refused; documented, which the rung is known to leave
-open; or allowed, which it is not. The exit code is 1 when one was allowed.`,
+--prove has code try to get out of its isolation, in a new session of the workspace and
+in a program, and lists what came of each attempt: refused in both; documented, which the
+rung is known to leave open; or allowed, which it is not. The exit code is 1 when one was allowed.`,
 		Run: func(ctx context.Context, args []string) error {
 			return a.WithServer(func(c *client.Client) error { return a.show(ctx, c, args[0], prove) })
 		},
