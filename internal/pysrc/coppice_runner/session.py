@@ -136,8 +136,7 @@ class Session:
             self._refuse(str(err))
             return
         except OSError as err:
-            end_cut_off(err)
-            return
+            return end_cut_off(err)
         if line is None:
             end_group("the host closed the session")
         self._request(line)
