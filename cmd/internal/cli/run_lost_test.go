@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -88,7 +87,7 @@ func TestAWrongRequestHasNoOutcome(t *testing.T) {
 	end := concluded{reads: true}
 	for e, err := range end.of(t.Context(), func(yield func(messages.Event, error) bool) { yield(nil, wrong) }) {
 		require.Nil(t, e)
-		require.True(t, errors.Is(err, wrong))
+		require.ErrorIs(t, err, wrong)
 	}
 	require.NoError(t, end.err)
 }

@@ -1,6 +1,7 @@
 package temp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -64,7 +65,7 @@ func refuses(dir, name string) bool {
 			at = fmt.Sprintf("/proc/self/fd/%d/%s", folder.Fd(), name)
 		}
 	}
-	c, err := net.Dial("unix", at)
+	c, err := (&net.Dialer{}).DialContext(context.Background(), "unix", at) // which answers at once
 	if err == nil {
 		_ = c.Close() // it was only knocked
 	}

@@ -143,6 +143,7 @@ func TestTheView(t *testing.T) {
 		"for a shell":   {runFlags{output: "my o.ipynb"}, run.Report{Outcome: messages.OutcomeError, Cells: cells, Next: 2}, []string{"go on with: coppice notebook run a.ipynb --output 'my o.ipynb' --from 2\n"}},
 		"all is well":   {runFlags{}, run.Report{Outcome: messages.OutcomeOK, Cells: cells[:1], Next: -1, Duration: time.Second}, []string{"✓ 1 cell: 1 ok in 1 s; outputs are in OUT\n"}},
 		"it failed":     {runFlags{}, run.Report{Outcome: messages.OutcomeError, Cells: cells, Next: 2}, []string{"✗ 2 cells: 1 ok, 1 failed", "go on with: coppice notebook run a.ipynb --from 2\n", "as in --cells 1,2-\n"}},
+		"from there":    {runFlags{inPlace: true, from: 2}, run.Report{Outcome: messages.OutcomeError, Cells: cells[1:], Next: 2}, []string{"a.ipynb --in-place --cells 0,2-\n"}},
 		"in place":      {runFlags{inPlace: true}, run.Report{Outcome: messages.OutcomeLost, Reason: "killed", Cells: cells[1:], Next: 2}, []string{"  killed\n", "a.ipynb --in-place --from 2\n"}},
 		"to a file":     {runFlags{output: "o.ipynb"}, run.Report{Outcome: messages.OutcomeTimeout, Cells: []run.Cell{{Index: 1, Outcome: messages.OutcomeTimeout}, {Index: 2, Outcome: messages.OutcomeNotStarted}}, Next: 1}, []string{"· [2/2] cell 2  y = x\n", "1 timed out, 1 not run", "--output o.ipynb --from 1\n"}},
 		"it was wanted": {runFlags{}, run.Report{Outcome: messages.OutcomeOK, Next: -1, Cells: []run.Cell{{Index: 2, Outcome: messages.OutcomeError, Expected: true}}}, []string{"✓ 1 cell: 1 raised"}},

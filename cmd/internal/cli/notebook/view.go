@@ -165,7 +165,11 @@ func (v *view) summary(r run.Report, path, out string) {
 	if r.Reason != "" {
 		v.app.Out.Lines("  " + render.OneLine(r.Reason))
 	}
-	if r.Next >= 0 {
+	switch {
+	case r.Next < 0:
+	case r.Next == v.flags.from && r.Next > 0: // the same again would come to the same
+		v.app.Out.Lines(v.style.Quiet("  if it needs cells before it, name them: coppice notebook run " + v.again(path) + fmt.Sprintf(" --cells 0,%d-", r.Next)))
+	default:
 		v.app.Out.Lines(v.style.Quiet("  go on with: coppice notebook run " + v.again(path) + fmt.Sprintf(" --from %d", r.Next)))
 		if r.Next > r.Cells[0].Index {
 			v.app.Out.Lines(v.style.Quiet(fmt.Sprintf("  the kernel will be a new one: name the cells that it needs, as in --cells %d,%d-", r.Cells[0].Index, r.Next)))
