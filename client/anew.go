@@ -1,7 +1,6 @@
 package client
 
 import (
-	"net/http"
 	"strings"
 
 	"github.com/coppice-run/coppice/messages"
@@ -21,9 +20,10 @@ type sessions struct {
 // begun is an execution that the client has begun.
 type begun struct{ session, life string }
 
-// began notes where an execution began. A fleet, which has epochs for this, names no life.
-func (s *sessions) began(id, session string, header http.Header) {
-	if life := lifeOf(header); life != "" {
+// began notes in which life of the server an execution began. A fleet, which has epochs for this,
+// names none.
+func (s *sessions) began(id, session, life string) {
+	if life != "" {
 		s.begun.set(id, begun{session, life})
 	}
 }

@@ -1,8 +1,6 @@
 package client
 
 import (
-	"errors"
-	"net/http"
 	"sync"
 
 	"github.com/coppice-run/coppice/messages"
@@ -68,17 +66,9 @@ func (a *asked) again(id string, e messages.Event) bool {
 	return false
 }
 
-// refused is what it means that an answer is refused with err: a server that does not know an
-// execution whose events are read was started again.
-func (a *asked) refused(id string, err error) error {
-	told, ok := errors.AsType[*Error](err)
-	if !ok || told.Status != http.StatusNotFound || told.Code != "not_found" {
-		return err
-	}
+// follows reports whether the events of an execution are read.
+func (a *asked) follows(id string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.of[id] == nil {
-		return err
-	}
-	return errGone()
+	return a.of[id] != nil
 }

@@ -77,7 +77,7 @@ func (c *Client) start(ctx context.Context, route, session, id string, in any) (
 			seen, _ := strconv.ParseUint(header.Get(headerEpoch), 10, 64) // none, but in a fleet
 			c.epochs.saw(session, seen)
 			c.epochs.placed(header.Get("Location"))
-			c.sessions.began(id, session, header)
+			c.sessions.began(id, session, lifeOf(header))
 			var x Execution
 			if len(data) == 0 {
 				return x, nil

@@ -81,7 +81,11 @@ func (c *Client) Answer(ctx context.Context, id, question, value string) (messag
 		Status messages.InputStatus `json:"status"`
 	}
 	if err := c.ask(ctx, http.MethodPost, execution(id, "/input"), c.epochs.place(id), in, &out); err != nil { // it is taken once
-		return "", c.asked.refused(id, err)
+		told, ok := errors.AsType[*Error](err)
+		if ok && told.Status == http.StatusNotFound && told.Code == "not_found" && c.asked.follows(id) {
+			err = errGone() // it was there: the server was started again
+		}
+		return "", err
 	}
 	c.asked.answered(id, question, out.Status)
 	return out.Status, nil
