@@ -43,13 +43,14 @@ bomb = 'f() { [ $1 -gt 7 ] && exec sleep 1000; f $(($1 + 1)) | f $(($1 + 1)) & }
 subprocess.Popen(["sh", "-c", bomb], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 `
 	// left starts processes, each in the background: none descends from the session.
+	// Those that are not too many end by themselves.
 	left = `
 import os, time
 def away():
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
-            time.sleep(1000)
+            time.sleep(60)
         os._exit(0)
     os.wait()
 `
