@@ -277,7 +277,7 @@ func TestNotReplaced(t *testing.T) {
 		"--replace --keep-sessions=false":                "--replace needs --keep-sessions",
 		"--replace --backend gateway":                    "--backend runner",
 		"--addr 127.0.0.1:0":                             "replace it with --keep-sessions --replace",
-		"--replace --isolation strongest --backend auto": "KeepSessions: the walls around sessions",
+		"--replace --isolation strongest --backend auto": "--keep-sessions: the walls around sessions",
 	} {
 		other := p.start(strings.Fields(args)...)
 		<-other.ended

@@ -213,7 +213,11 @@ print(refused(lambda: os.kill(`+sibling+`, 0)), refused(lambda: os.kill(os.getpp
 	w, err := h.Workspace(t.Context(), "w", workspace.Options{})
 	require.NoError(t, err)
 	require.Equal(t, rung, w.Info().Isolation)
-	p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{testpython.Path(t), "-c", asks}, Env: map[string]string{"HOST": pid()}})
+	program := testpython.Path(t)
+	if rung == kernel.IsolationUser { // whose programs are another user's
+		program = python(t)
+	}
+	p, err := w.Start(t.Context(), workspace.ProcessOptions{Args: []string{program, "-c", asks}, Env: map[string]string{"HOST": pid()}})
 	require.NoError(t, err)
 	may := `{"rights": 0, "filter": 2, "none new": 1, "become another user": false, "become a group": false,
 		"signal the host": false, "use the network": false, "write outside": false, "write in its folder": true}`
