@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -117,8 +116,7 @@ func (k kit) callEval(ctx context.Context, c Call) (Result, error) {
 		timeout, err := evalLimits.timeout(cell.Timeout)
 		switch {
 		case err != nil:
-			wrong, _ := errors.AsType[*Error](err)
-			return Result{}, &Error{Argument: at + ".timeout", Problem: wrong.Problem}
+			return Result{}, &Error{Argument: at + ".timeout", Problem: "is not a number of seconds"}
 		case cell.Code == nil:
 			return Result{}, &Error{Argument: at + ".code", Problem: "is missing; pass the code as a string"}
 		case cell.Language != "py":

@@ -223,8 +223,9 @@ func (c *census) of(b process.Belonging, fresh bool) []int {
 	asked := time.Now()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	begin, last := time.Now(), process.LastStarted()
+	begin := time.Now()
 	if begun := c.at.Add(-c.took); fresh && !begun.After(asked) || begin.Sub(c.at) >= censusPart*c.took {
+		last := process.LastStarted() // before: what begins meanwhile may be missed
 		found, err := process.Belongings()
 		if err != nil {
 			return nil // this process has no more room: the next look will tell
