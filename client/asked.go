@@ -8,8 +8,8 @@ import (
 
 // asked are the executions that Run follows, with the newest question of each. A server that
 // takes over what runs may ask again what the one before it has asked: who has answered is not
-// asked twice. Its later questions may have the ids of earlier ones, for it counts anew; so what
-// comes after something else of the code is a new question. The zero value is empty.
+// asked twice. Of a server of an earlier version, later questions may have the ids of earlier ones; so
+// what comes after something else of the code is a new question. The zero value is empty.
 type asked struct {
 	mu sync.Mutex
 	of map[string]*newest // by execution; guarded by mu

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/coppice-run/coppice/client"
 	"github.com/coppice-run/coppice/cmd/internal/cli/console"
@@ -87,7 +89,11 @@ func lost(ctx context.Context, r messages.Result, cells []messages.CellResult, s
 	}
 	output := r
 	output.Outcome, output.Reason = messages.OutcomeOK, "" // BuildText would say that the kernel has died
-	r.Text = strings.TrimSpace(sinks.BuildText(output) + "\n\n" + strings.ToUpper(r.Reason[:1]) + r.Reason[1:] + ".")
+	why := r.Reason
+	if first, size := utf8.DecodeRuneInString(why); size > 0 { // a server may give no reason
+		why = string(unicode.ToUpper(first)) + why[size:] + "."
+	}
+	r.Text = strings.TrimSpace(sinks.BuildText(output) + "\n\n" + why)
 	return r
 }
 

@@ -23,10 +23,12 @@ import (
 	"github.com/coppice-run/coppice/workspace/procs"
 )
 
-// Bounds of a proof: its cell, and the end of its session.
+// Bounds of a proof: its cell, the end of its session, and what of the output of its program is
+// read, in bytes.
 const (
 	proveTime = time.Minute
 	proveEnd  = 10 * time.Second
+	proveMost = 1 << 20
 )
 
 // errNotProven is matched when the code could not run in the workspace.
@@ -129,7 +131,7 @@ func inSession(ctx context.Context, host *coppice.Host, w *workspace.Workspace, 
 
 // inProgram has a program of the workspace run code, and returns what it prints.
 func inProgram(ctx context.Context, w *workspace.Workspace, python, code string) ([]byte, error) {
-	p, err := w.Start(ctx, workspace.ProcessOptions{Args: []string{python, "-c", code}, Timeout: proveTime})
+	p, err := w.Start(ctx, workspace.ProcessOptions{Args: []string{python, "-I", "-c", code}, Timeout: proveTime})
 	switch {
 	case w.Err() != nil:
 		return nil, w.Err()
@@ -160,9 +162,9 @@ func inProgram(ctx context.Context, w *workspace.Workspace, python, code string)
 			case err != nil:
 				return nil, err
 			case e.Kind == procs.EventStdout:
-				out = append(out, e.Data...)
+				out = latest(out, e.Data)
 			case e.Kind == procs.EventStderr:
-				errs = append(errs, e.Data...)
+				errs = latest(errs, e.Data)
 			}
 		}
 	}
@@ -171,6 +173,12 @@ func inProgram(ctx context.Context, w *workspace.Workspace, python, code string)
 	}
 	out = bytes.TrimSpace(out)
 	return out[1+bytes.LastIndexByte(out, '\n'):], nil // before it, programs of its own may have said something
+}
+
+// latest is what was told, and more, as far as it is the latest of that.
+func latest(told, more []byte) []byte {
+	told = append(told, more...)
+	return told[max(0, len(told)-proveMost):]
 }
 
 // worse has of each attempt what came of it in a session, but where only a program succeeded.

@@ -24,7 +24,7 @@ class _Newest:
 class Asked:
     """The executions that a client follows, with the newest question of each. A server that takes
     over what runs may ask again what the one before it has asked: who has answered is not asked
-    twice. Its later questions may have the ids of earlier ones, for it counts anew; so what comes
+    twice. Of an earlier version, later questions may have the ids of earlier ones; so what comes
     after something else of the code is a new question."""
 
     def __init__(self) -> None:
