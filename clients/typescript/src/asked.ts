@@ -10,8 +10,8 @@ interface Newest {
 
 /**
  * The executions that a client follows, with the newest question of each. A server that takes over
- * what runs may ask again what the one before it has asked: who has answered is not asked twice. Its
- * later questions of an earlier version may have the ids of earlier ones; so what comes after something
+ * what runs may ask again what the one before it has asked: who has answered is not asked twice. Of
+ * an earlier version, later questions may have the ids of earlier ones; so what comes after something
  * else of the code is a new question.
  */
 export class Asked {
